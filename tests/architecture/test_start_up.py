@@ -269,10 +269,7 @@ def test_without_servers_little_of_their_room_is_loaded(provider: ProviderServer
     provider.script(text("Hello."))
     modules = modules_of("-p", "--base-url", provider.base_url, "--api-key", "k", "-m", "test-model", "hi")
     assert (
-        not {
-            f"wolo.mcp.{name}"
-            for name in ("sdk", "client", "connection", "stdio_process", "mcp_tool", "server_requests", "tool_answer")
-        }
+        not {f"wolo.mcp.{name}" for name in ("sdk", "client", "connection", "mcp_tool", "server_requests", "tool_answer")}
         & modules
     )
 

@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.lsp import language_servers, lsp_client
 from wolo.lsp.language_servers import LanguageServers
-from wolo.lsp.lsp_client import ServerFailed
+from wolo.lsp.lsp_client import LONGEST_HEADER_BYTES, ServerFailed
 from wolo.lsp.messages import Problem, describe, new_errors
-from wolo.lsp.server_process import LanguageServerProcess, start_process
 from wolo.lsp.server_table import ServerSpec, known_servers
-from wolo.workspace.processes.process_runner import Processes
+from wolo.workspace.processes.piped_program import OutputTail, PipedProgram, start_piped
+from wolo.workspace.processes.process_runner import Processes, ProgramStart
 
 FAKE = Path(__file__).parents[1] / "fakes" / "language_server.py"
 SPEC = ServerSpec("fake", (), (".x",))
@@ -29,10 +28,11 @@ Edit = Callable[[str, str], None]
 @asynccontextmanager
 async def running(folder: Path, how: str, *more: str, spec: ServerSpec = SPEC) -> AsyncIterator[LanguageServers]:
     processes = Processes(folder / "commands")
-    started: list[LanguageServerProcess] = []
+    started: list[PipedProgram] = []
 
-    async def start(spec: ServerSpec) -> LanguageServerProcess:
-        started.append(await start_process(processes, SandboxedCommand(spec.command), folder, {}))
+    async def start(spec: ServerSpec) -> PipedProgram:
+        start = ProgramStart(argv=spec.command, cwd=folder, env={})
+        started.append(await start_piped(processes, start, LONGEST_HEADER_BYTES, OutputTail()))
         return started[-1]
 
     spec = replace(spec, command=(sys.executable, str(FAKE), how, *more), pulls=how == "pulled")
@@ -42,7 +42,7 @@ async def running(folder: Path, how: str, *more: str, spec: ServerSpec = SPEC) -
     finally:
         servers.close()
         for each in started:
-            each.close()
+            each.close_input()
         processes.close_all()
         assert not processes.is_anything_alive()
 

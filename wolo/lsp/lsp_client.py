@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from wolo.lsp.messages import BadMessage, Problem, encode, path_of, read_errors, read_message, uri_of
 from wolo.lsp.server_table import ServerSpec, language_of
 from wolo.messages.terminal_text import clean_line
+from wolo.workspace.processes.piped_program import PipedProgram
 
 START_S = 30.0
 """Time for the first answer, and for the first errors: a server may read the whole project before."""
@@ -21,6 +22,8 @@ ANSWER_S = 10.0
 QUIET_S = 0.1
 """Servers may publish the errors of one text in several steps."""
 MOST_SILENCES = 3
+LONGEST_HEADER_BYTES = 64 * 1024
+_GRACE_S, _DRAIN_S = 0.3, 0.1
 MOST_OPEN = 30
 """Files that are open at once."""
 
@@ -40,22 +43,7 @@ _CAPABILITIES = {
 _PULLING = {**_CAPABILITIES, "textDocument": {**_QUESTIONS, "diagnostic": {}, "synchronization": {"didSave": True}}}
 
 
-class Pipe(Protocol):
-    """The server's process."""
-
-    @property
-    def lines(self) -> asyncio.StreamReader: ...
-
-    async def write(self, data: bytes) -> None:
-        """Raises OSError."""
-
-    async def end(self) -> object: ...
-
-    async def last_line(self) -> str:
-        """What it printed last on stderr."""
-
-
-Start = Callable[[ServerSpec], Awaitable[Pipe]]
+Start = Callable[[ServerSpec], Awaitable[PipedProgram]]
 """Raises OSError, or another exception whose text says why it cannot be started."""
 
 
@@ -78,7 +66,7 @@ class LspClient:
         self.why = ""
         """Reason of a failure."""
         self._root, self._start = root, start
-        self._pipe: Pipe | None = None
+        self._program: PipedProgram | None = None
         self._files: dict[str, _OpenFile] = {}
         self._answered = asyncio.Event()
         self._news = asyncio.Condition()
@@ -176,7 +164,7 @@ class LspClient:
 
     async def _run(self) -> None:
         try:
-            self._pipe = await self._start(self.spec)
+            self._program = await self._start(self.spec)
             # Without a process id: a server in its own process namespace would take wolo to be gone
             root = uri_of(self._root)
             await self._send(
@@ -194,12 +182,13 @@ class LspClient:
                 }
             )
             async with asyncio.timeout(START_S) as limit:
-                while message := await read_message(self._pipe.lines):
+                while message := await read_message(self._program.lines):
                     await self._take(message)
                     if self.state == "running":
                         limit.reschedule(None)
-            said = await self._pipe.last_line()
-            await self._fail(f"it ended: {said}" if said else "it ended")
+            await self._program.program.output.drain(_DRAIN_S)
+            said = "".join(self._program.stderr.lines(1))
+            await self._fail(f"it ended: {clean_line(said)[:200]}" if said else "it ended")
         except asyncio.CancelledError:
             raise
         except TimeoutError:
@@ -276,10 +265,10 @@ class LspClient:
 
     async def _send(self, message: dict[str, Any]) -> None:
         """Raises ServerFailed when the server no longer reads."""
-        assert self._pipe is not None
+        assert self._program is not None
         try:
             async with asyncio.timeout(ANSWER_S):
-                await self._pipe.write(encode(message))
+                await self._program.write(encode(message))
         except (OSError, TimeoutError) as error:
             await self._fail("it no longer reads" if isinstance(error, TimeoutError) else "it ended")
             raise ServerFailed(self.why) from error
@@ -293,5 +282,5 @@ class LspClient:
                     asked.set_exception(ServerFailed(why))
             async with self._news:
                 self._news.notify_all()
-            if self._pipe is not None:
-                await self._pipe.end()
+            if self._program is not None:
+                await self._program.end(_GRACE_S)

@@ -11,22 +11,26 @@ from types import ModuleType
 from typing import Any, Literal, TypeVar
 
 from wolo.errors import ConfigError, ToolError
-from wolo.mcp.connection import Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
+from wolo.mcp.connection import LONGEST_LINE_BYTES, Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
 from wolo.mcp.listings import ServerListing
 from wolo.mcp.oauth.run_auth import find_auth
 from wolo.mcp.references import INPUT, fill_in, with_bare
 from wolo.mcp.server import Server, ServerEnvironment, is_address
 from wolo.mcp.server_requests import Caller, ServerRequests
-from wolo.mcp.stdio_process import StderrTail, start_server
 from wolo.mcp.tool_answer import Item, ToolAnswer
-from wolo.messages.terminal_text import clean
+from wolo.messages.terminal_text import clean, clean_line
 from wolo.workspace.processes.command_environment import CommandVariables, find_program
+from wolo.workspace.processes.piped_program import OutputTail, start_piped
+from wolo.workspace.processes.process_runner import ProgramStart
 
 T = TypeVar("T")
 State = Literal["idle", "starting", "ready", "failed"]
 _BETWEEN_LISTS_S = 1.0
 _MOST_REFUSAL_CHARS = 4000
 _PROJECT_DIR = "CLAUDE_PROJECT_DIR"
+_LEAVING_S, _GRACE_S = 0.7, 0.3
+"""Between closing stdin and the first signal, and from there to the last."""
+_LAST_LINES = 3
 _BARE = "Server returned an error response"
 """The error of the SDK that does not name the status."""
 _STATUS = {403: "access is denied (403)", 404: "not found (404)"}
@@ -55,7 +59,7 @@ class McpClient:
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
         self._loaded, self._ready_or_failed = asyncio.Event(), asyncio.Event()
-        self._stderr = StderrTail()
+        self._stderr = OutputTail()
         self._ending = ""
         self._status = 0
         self._refusal = ""
@@ -145,7 +149,7 @@ class McpClient:
             self.state = "idle"
 
     async def _run(self) -> None:
-        self._stderr, self._ending, self._status, self._refusal = StderrTail(), "", 0, ""
+        self._stderr, self._ending, self._status, self._refusal = OutputTail(), "", 0, ""
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.server.startup_timeout_s):
@@ -186,7 +190,7 @@ class McpClient:
         self.state, self.why = "failed", self._with_last_words(why)
 
     def _with_last_words(self, why: str) -> str:
-        lines = self._stderr.last_lines()
+        lines = [clean_line(line).strip() for line in self._stderr.lines(_LAST_LINES)]
         return f"{why}; it said: {' ⏎ '.join(lines)}" if lines else why
 
     @asynccontextmanager
@@ -217,12 +221,19 @@ class McpClient:
             async with connecting as connection:
                 yield connection
             return
-        child = await start_server(self._around.processes, self._argv(), self._cwd(), self._environment(), self._stderr)
+        start = ProgramStart(argv=self._argv(), cwd=self._cwd(), env=self._environment())
+        child = await start_piped(self._around.processes, start, LONGEST_LINE_BYTES, self._stderr)
         try:
             async with sdk.connect_child(child, self.requests) as connection:
                 yield connection
         finally:
-            self._ending = await child.end()
+            try:
+                child.close_input()
+                await child.program.wait(_LEAVING_S)
+            finally:
+                await child.end(_GRACE_S)
+            code = child.program.exit_code
+            self._ending = f"it was ended by signal {-code}" if code < 0 else f"it ended with exit code {code}"
 
     def _on_status(self, status: int) -> None:
         self._status = status

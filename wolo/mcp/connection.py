@@ -11,6 +11,8 @@ from msgspec import Struct
 from wolo.mcp.listings import ServerListing
 from wolo.mcp.tool_answer import Item, ToolAnswer
 
+LONGEST_LINE_BYTES = 64 * 1024 * 1024
+"""Maximum size of a message; over stdio each is a line."""
 ADDRESSES = "wolo.addresses"
 """Extension of a request: the IP addresses that it may go to, if there are any; it connects to no other."""
 PEER = "wolo.peer"

@@ -29,10 +29,10 @@ from wolo.mcp.listings import MOST_PROMPTS, MOST_RESOURCES, MOST_TOOLS, ServerLi
 from wolo.mcp.sdk_tasks import call_as_task, runs_tasks, task_only
 from wolo.mcp.sdk_transport import INVALID, RAW, Transport, make_http_client, pipe_streams, raw_result, tidy
 from wolo.mcp.server_requests import SampleRequest, ServerRequests
-from wolo.mcp.stdio_process import McpServerProcess
 from wolo.mcp.tool_answer import Item, ToolAnswer, UnusableSchema, first_violation, read_answer, read_contents, read_items
 from wolo.messages.terminal_text import clean
 from wolo.places import Notices
+from wolo.workspace.processes.piped_program import PipedProgram
 
 _MOST_PAGES = 50
 _MOST_EXTENSIONS = 10
@@ -44,7 +44,7 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)  # errors are reported to th
 
 
 @asynccontextmanager
-async def connect_child(child: McpServerProcess, requests: ServerRequests) -> AsyncIterator[Connection]:
+async def connect_child(child: PipedProgram, requests: ServerRequests) -> AsyncIterator[Connection]:
     """Raises ConnectionLost and RequestRejected."""
     async with _connect(lambda: pipe_streams(child), requests) as link:
         yield link

@@ -18,10 +18,10 @@ from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
 from wolo import __version__
-from wolo.mcp.connection import ADDRESSES, PEER
-from wolo.mcp.stdio_process import LONGEST_LINE_BYTES, McpServerProcess
+from wolo.mcp.connection import ADDRESSES, LONGEST_LINE_BYTES, PEER
 from wolo.models.address import proxy_for
 from wolo.models.http.tls import ssl_context
+from wolo.workspace.processes.piped_program import PipedProgram
 
 CONNECT_S = 20.0
 INVALID = "its answer does not follow the protocol"
@@ -110,7 +110,7 @@ class _Counted(httpx2.AsyncByteStream):
 
 
 @asynccontextmanager
-async def pipe_streams(child: McpServerProcess) -> AsyncIterator[tuple[Any, Any]]:
+async def pipe_streams(child: PipedProgram) -> AsyncIterator[tuple[Any, Any]]:
     to_session, incoming = anyio.create_memory_object_stream[StreamItem](0)
     outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     async with anyio.create_task_group() as tasks:
@@ -124,7 +124,7 @@ async def pipe_streams(child: McpServerProcess) -> AsyncIterator[tuple[Any, Any]
                 stream.close()
 
 
-async def _listen(child: McpServerProcess, session: MemoryObjectSendStream[StreamItem]) -> None:
+async def _listen(child: PipedProgram, session: MemoryObjectSendStream[StreamItem]) -> None:
     """Skips lines that are not messages, such as banners."""
     async with session:
         with suppress(ValueError, OSError):  # an overlong line or a broken pipe counts as the end
@@ -151,7 +151,7 @@ def _message(line: bytes) -> types.JSONRPCMessage:
         raise
 
 
-async def _talk(child: McpServerProcess, session: MemoryObjectReceiveStream[SessionMessage]) -> None:
+async def _talk(child: PipedProgram, session: MemoryObjectReceiveStream[SessionMessage]) -> None:
     async with session:
         with suppress(OSError):  # the process stopped reading; the other pipe reports the end
             async for each in session:

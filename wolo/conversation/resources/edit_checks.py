@@ -21,14 +21,14 @@ from wolo.errors import ToolError
 from wolo.guard.intents import WriteIntent
 from wolo.guard.sandbox_contract import SandboxedCommand
 from wolo.lsp.language_servers import LanguageServers
-from wolo.lsp.lsp_client import ServerFailed
-from wolo.lsp.server_process import LanguageServerProcess, start_process
+from wolo.lsp.lsp_client import LONGEST_HEADER_BYTES, ServerFailed
 from wolo.lsp.server_table import ServerSpec, known_servers
 from wolo.places import Notices, Places
 from wolo.tools.tool import DIAGNOSTICS, CallContext, ShellState
 from wolo.tools.tool_values import CallResult
 from wolo.workspace.processes.command_environment import CommandVariables, find_program
-from wolo.workspace.processes.process_runner import Processes
+from wolo.workspace.processes.piped_program import OutputTail, PipedProgram, start_piped
+from wolo.workspace.processes.process_runner import Processes, ProgramStart
 from wolo.workspace.root import Workspace
 
 _OF_PROJECT = (".venv/bin", "node_modules/.bin")
@@ -92,12 +92,14 @@ class LanguageServerChecks(Struct, frozen=True):
 
     def _make(self) -> LanguageServers:
         workspace, processes = self.setup.workspace, Processes(self.setup.places.state / "commands")
-        running: list[LanguageServerProcess] = []
+        running: list[PipedProgram] = []
 
-        async def start(spec: ServerSpec) -> LanguageServerProcess:
+        async def start(spec: ServerSpec) -> PipedProgram:
             command = await asyncio.to_thread(self._sandbox_command, spec)
             env = {**self.variables.select(is_outside=False), **spec.env}
-            running.append(await start_process(processes, command, workspace.root, env))
+            cleanup, fds = command.cleanup, command.pass_fds
+            start = ProgramStart(argv=command.argv, cwd=workspace.root, env=env, pass_fds=fds, cleanup=cleanup)
+            running.append(await start_piped(processes, start, LONGEST_HEADER_BYTES, OutputTail()))
             return running[-1]
 
         notices = Notices()
@@ -108,7 +110,7 @@ class LanguageServerChecks(Struct, frozen=True):
         def close() -> None:
             servers.close()
             for each in running:
-                each.close()
+                each.close_input()
             processes.close_all()
 
         self.shell.closing.append(close)

@@ -43,7 +43,7 @@ class FileProcess:
             try:
                 async with asyncio.timeout(timeout_s):
                     process = self._running.get(call.confined) or await self._start(call)
-                    answer = await process.ask(tool, arguments)
+                    answer = await process.request({"tool": tool, "input": arguments})
                 is_safe = True
                 return answer
             except TimeoutError as error:
