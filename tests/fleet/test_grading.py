@@ -17,7 +17,7 @@ from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Reply, call, chunk, sse, text
 from tests.fakes.repositories import repository
 from tests.fleet.batches import results
-from wolo.fleet.evaluation.statistics import compare, pass_at, share
+from wolo.fleet.evaluation.scores import compare, pass_at, share
 
 HIDDEN = {"tests/hidden.sh": "test -f made.txt && ! grep -q cheat tests/visible.sh\n"}
 PATCH = """\

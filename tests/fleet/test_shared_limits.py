@@ -11,8 +11,9 @@ from tests.fakes.provider_server import ProviderServer
 from tests.fleet.clocks import TestHost
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import create_ledger, open_ledger
+from wolo.fleet.ledger.limit_sockets import serve_limits
 from wolo.fleet.ledger.run_rows import Meta
-from wolo.fleet.ledger.shared_limits import LimitService, SharedLimits
+from wolo.fleet.ledger.shared_limits import SharedLimits
 from wolo.models.retry import LIMITER_VARIABLE
 
 
@@ -94,10 +95,8 @@ async def test_agents_of_a_batch_ask_before_each_request(run: Path, host: TestHo
     ledger = create_ledger(run, Meta(version="1"), host=host)
     refusal = {"retry-after-ms": "50", "x-ratelimit-limit-requests": "7", "x-ratelimit-limit-tokens": "90000"}
     provider.script(replies.error(429, {"error": {"message": "slow down"}}, refusal), replies.text("done"))
-    async with LimitService(ledger.limits()) as service:
-        asked = asyncio.create_task(
-            asyncio.to_thread(run_wolo, "-p", "go", *provider.flags, env={LIMITER_VARIABLE: service.path})
-        )
+    async with serve_limits(ledger.limits()) as path:
+        asked = asyncio.create_task(asyncio.to_thread(run_wolo, "-p", "go", *provider.flags, env={LIMITER_VARIABLE: path}))
         while not asked.done():
             await asyncio.sleep(0.01)
             host.time += 1  # a pace of one a minute after the first refusal

@@ -9,7 +9,6 @@ import socket
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import IO
@@ -22,6 +21,7 @@ from wolo.fleet.agent_run import AgentEnd, AgentSettings, AgentStream, Allowance
 from wolo.fleet.bounded_programs import run_bounded
 from wolo.fleet.containers import ContainerEngine, ContainerFailed, find_engine
 from wolo.fleet.evaluation.grading import PatchUnfit, grade, is_hidden, judgement, verify_hash
+from wolo.fleet.ledger.hosts import utc_now
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Lease, Patch, Provenance, Spent, VerifyResult, place_in
 from wolo.fleet.mirrors import Mirrors
 from wolo.fleet.preflight import ModelCheck
@@ -135,7 +135,7 @@ class _Attempt:
         self._runner, self._lease, self._private, self._work = runner, lease, private, work
         self._task, self._allowance, self._view = lease.task, allowance, view
         self._log = (private / LOG).open("ab", buffering=0)
-        self._started = now()
+        self._started = utc_now()
         self.place = TaskPlace(lease.task, work, runner.place_tools, self._note, seat=lease.fence, begin_phase=self._begin_phase)
         self.is_ended = False
         self._graded: CommandEnd | None = None
@@ -181,7 +181,7 @@ class _Attempt:
             verify=_verify_result(self._graded) if self._graded else None,
             usage=self._usage,
             started=self._started,
-            ended=now(),
+            ended=utc_now(),
             host=socket.gethostname(),
             engine=self._runner.engine,
             error=end.failure,
@@ -306,10 +306,6 @@ class _Attempt:
     def close(self) -> None:
         self.place.close()
         self._log.close()
-
-
-def now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _verify_result(ended: CommandEnd) -> VerifyResult:

@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from typing import Literal
 
@@ -86,16 +87,11 @@ async def _wait(program: Program, timeout_s: float | None, resources: Resources,
 
 def memory_mb(program: Program) -> float:
     """Resident memory of all its processes; shared pages count for each of them."""
-    pages = sum(_resident_pages(member.pid) for member in program.tree.members())
+    pages = 0
+    for member in program.tree.members():
+        with suppress(OSError, IndexError, ValueError), open(f"/proc/{member.pid}/statm", "rb") as file:
+            pages += int(file.read().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
-
-
-def _resident_pages(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/statm", "rb") as file:
-            return int(file.read().split()[1])
-    except (OSError, IndexError, ValueError):
-        return 0
 
 
 def binding(parent: int, processors: Collection[int]) -> Callable[[], None] | None:

@@ -20,8 +20,8 @@ from wolo.fleet.ledger.hosts import Host
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.ledger_folder import SQLITE, create_ledger, has_ledger, open_ledger
 from wolo.fleet.ledger.ledger_store import LedgerError
+from wolo.fleet.ledger.limit_sockets import serve_limits
 from wolo.fleet.ledger.run_rows import Meta
-from wolo.fleet.ledger.shared_limits import LimitService
 from wolo.fleet.preflight import ModelCheck
 from wolo.fleet.run_folder import RunFolder, work_name
 from wolo.fleet.seal import is_sealed, seal_of
@@ -54,9 +54,6 @@ class BatchOptions(Struct, frozen=True, kw_only=True):
     seal: str = ""
     """Shows that the options come from a command line of the same user."""
 
-    def with_seal(self) -> BatchOptions:
-        return replace(self, seal=seal_of(replace(self, seal="")))
-
     @property
     def is_own(self) -> bool:
         return is_sealed(replace(self, seal=""), self.seal)
@@ -88,7 +85,7 @@ def create_run(
         raise UsageError(f"{path} holds a run already.", hint=f"`wolo batch resume {path}` continues it; --out names another.")
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise UsageError(f"{path} is there and is not an empty folder.", hint="Name another one with --out.")
-    settings = msgspec.to_builtins(options.with_seal())
+    settings = msgspec.to_builtins(replace(options, seal=seal_of(replace(options, seal=""))))
     meta = Meta(
         version=__version__,
         settings=settings,
@@ -218,8 +215,8 @@ async def work_on(
         if isinstance(engine, LocalEngine) and options.images and await asyncio.to_thread(_needs_containers, ledger):
             await asyncio.to_thread(engine.runner.require_engine)
         limits = ledger.limits(requests=options.requests_per_minute, tokens=options.tokens_per_minute)
-        async with LimitService(limits) as service:
-            engine.limit_by(service.path)
+        async with serve_limits(limits) as path:
+            engine.limit_by(path)
             await workers.run()
     finally:
         await engine.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -40,66 +39,52 @@ def parse_line(text: str) -> JsonPlace:
     return place
 
 
-def _value(text: str, at: int, depth: int) -> tuple[JsonPlace, int]:
+def _value(text: str, start: int, depth: int) -> tuple[JsonPlace, int]:
+    """The value that begins there, and the position after it."""
     if depth > _DEEPEST:
-        raise JsonMistake(at + 1, f"nested deeper than {_DEEPEST} levels")
-    opening = text[at : at + 1]
-    if opening == "{":
-        return _object(text, at, depth)
-    if opening == "[":
-        return _array(text, at, depth)
-    value, end = _scan(text, at)
-    if isinstance(value, str):
-        _check_text(value, at)
-    return JsonPlace(value, at + 1), end
-
-
-def _object(text: str, start: int, depth: int) -> tuple[JsonPlace, int]:
+        raise JsonMistake(start + 1, f"nested deeper than {_DEEPEST} levels")
+    closing = {"{": "}", "[": "]"}.get(text[start : start + 1])
+    if closing is None:
+        value, end = _scan(text, start)
+        if isinstance(value, str):
+            _check_text(value, start)
+        return JsonPlace(value, start + 1), end
     fields: dict[str, JsonPlace] = {}
-
-    def member(at: int) -> int:
-        if text[at : at + 1] != '"':
-            raise JsonMistake(at + 1, "invalid JSON: a field's name in double quotes is expected")
-        name, end = _scan(text, at)
-        _check_text(name, at)
-        if name in fields:
-            raise JsonMistake(at + 1, f"the field {name!r} is given twice")
-        end = _skip(text, end)
-        if text[end : end + 1] != ":":
-            raise JsonMistake(end + 1, "invalid JSON: ':' is expected")
-        place, end = _value(text, _skip(text, end + 1), depth + 1)
-        fields[name] = JsonPlace(place.value, at + 1, place.fields, place.items)
-        return end
-
-    end = _members(text, start, "}", member)
-    return JsonPlace({name: place.value for name, place in fields.items()}, start + 1, fields), end
-
-
-def _array(text: str, start: int, depth: int) -> tuple[JsonPlace, int]:
     items: list[JsonPlace] = []
-
-    def member(at: int) -> int:
-        place, end = _value(text, at, depth + 1)
-        items.append(place)
-        return end
-
-    end = _members(text, start, "]", member)
-    return JsonPlace([place.value for place in items], start + 1, items=tuple(items)), end
-
-
-def _members(text: str, start: int, closing: str, member: Callable[[int], int]) -> int:
-    """Reads the members of an object or array up to `closing`; returns the position after it."""
     at = _skip(text, start + 1)
-    if text[at : at + 1] == closing:
-        return at + 1
-    while True:
-        at = _skip(text, member(at))
-        after = text[at : at + 1]
-        if after == closing:
-            return at + 1
-        if after != ",":
-            raise JsonMistake(at + 1, f"invalid JSON: ',' or '{closing}' is expected")
-        at = _skip(text, at + 1)
+    is_ended = text[at : at + 1] == closing
+    while not is_ended:
+        first = at
+        if closing == "}":
+            name, at = _name(text, first)
+            if name in fields:
+                raise JsonMistake(first + 1, f"the field {name!r} is given twice")
+        place, at = _value(text, at, depth + 1)
+        if closing == "}":
+            fields[name] = JsonPlace(place.value, first + 1, place.fields, place.items)
+        else:
+            items.append(place)
+        at = _skip(text, at)
+        is_ended = text[at : at + 1] == closing
+        if not is_ended:
+            if text[at : at + 1] != ",":
+                raise JsonMistake(at + 1, f"invalid JSON: ',' or '{closing}' is expected")
+            at = _skip(text, at + 1)
+    if closing == "]":
+        return JsonPlace([place.value for place in items], start + 1, items=tuple(items)), at + 1
+    return JsonPlace({name: place.value for name, place in fields.items()}, start + 1, fields), at + 1
+
+
+def _name(text: str, at: int) -> tuple[str, int]:
+    """The name of a field, and the position of its value."""
+    if text[at : at + 1] != '"':
+        raise JsonMistake(at + 1, "invalid JSON: a field's name in double quotes is expected")
+    name, end = _scan(text, at)
+    _check_text(name, at)
+    end = _skip(text, end)
+    if text[end : end + 1] != ":":
+        raise JsonMistake(end + 1, "invalid JSON: ':' is expected")
+    return name, _skip(text, end + 1)
 
 
 def _scan(text: str, at: int) -> tuple[Any, int]:

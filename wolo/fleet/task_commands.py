@@ -60,16 +60,14 @@ class CommandEnd(Struct, frozen=True):
     @property
     def failure(self) -> str:
         """A sentence."""
-        return f"The {self.phase} command {self._how} ({self.place})."
-
-    @property
-    def _how(self) -> str:
-        if self.end.how != "exited":
-            return {"timed_out": "took too long", "crowded": "started too many processes", "memory": "used too much memory"}[
-                self.end.how
-            ]
         code = self.end.exit_code
-        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        how = {
+            "exited": f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}",
+            "timed_out": "took too long",
+            "crowded": "started too many processes",
+            "memory": "used too much memory",
+        }
+        return f"The {self.phase} command {how[self.end.how]} ({self.place})."
 
 
 class TaskCommands:

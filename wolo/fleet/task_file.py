@@ -185,14 +185,32 @@ class _TaskFileReader:
         """Content of files beside the task file."""
         contents = {}
         for name in names:
-            path = Path(os.path.realpath(self._folder / name))
             try:
-                if not path.is_relative_to(os.path.realpath(self._folder)):
-                    raise _Wrong(f"{name} is not below the folder of the task file")
-                contents[name] = _text_of(path)
+                contents[name] = self._content(name)
             except _Wrong as wrong:
                 self._mistake(place.column, f"verify_files: {wrong}")
         return contents
+
+    def _content(self, name: str) -> str:
+        """Of a file in the folder of the task file, whose author is not the user."""
+        path = Path(os.path.realpath(self._folder / name))
+        if not path.is_relative_to(os.path.realpath(self._folder)):
+            raise _Wrong(f"{name} is not below the folder of the task file")
+        try:
+            if not path.is_file():
+                raise _Wrong(f"{path} is not a file")
+            if path.stat().st_size > MAX_PROMPT_BYTES:
+                raise _Wrong(f"{path} is larger than {MAX_PROMPT_BYTES >> 20} MiB")
+            text = path.read_bytes().decode("utf-8-sig")
+        except OSError as error:
+            raise _Wrong(f"{path} cannot be read: {error.strerror}") from error
+        except UnicodeDecodeError as error:
+            raise _Wrong(f"{path} is not valid UTF-8") from error
+        if not text.strip():
+            raise _Wrong(f"{path} is empty")
+        if "\0" in text:
+            raise _Wrong(f"{path} holds a NUL character")
+        return text
 
     def _mistake(self, column: int, message: str) -> None:
         self.mistakes.append(Mistake(self._line, column, message))
@@ -220,11 +238,7 @@ class _TaskFileReader:
             self._mistake(column, "prompt and prompt_file exclude each other" if given else "a prompt is missing")
         elif (named := fields.pop("prompt_file", None)) is not None:
             try:
-                # The file in the folder of the task file, whose author is not the user
-                path = Path(os.path.realpath(self._folder / named))
-                if not path.is_relative_to(os.path.realpath(self._folder)):
-                    raise _Wrong(f"{named} is not below the folder of the task file")
-                fields["prompt"] = _text_of(path)
+                fields["prompt"] = self._content(named)
             except _Wrong as wrong:
                 self._mistake(whole.fields["prompt_file"].column, f"prompt_file: {wrong}")
 
@@ -289,31 +303,20 @@ def _id(place: JsonPlace) -> str:
     return text
 
 
-def _ref(place: JsonPlace) -> str:
-    text = _text(place)
-    if text.startswith("-") or re.search(r"[\s~^:?*\[\\]|\.\.|@\{", text):
-        raise _Wrong(f"{text!r} names no branch, tag or commit")
-    return text
+def _text_like(pattern: str, problem: str) -> Callable[[JsonPlace], str]:
+    def check(place: JsonPlace) -> str:
+        text = _text(place)
+        if not re.fullmatch(pattern, text):
+            raise _Wrong(f"{text!r} {problem}")
+        return text
 
-
-def _model(place: JsonPlace) -> str:
-    text = _text(place)
-    if re.search(r"\s", text) or text.startswith("-"):
-        raise _Wrong(f"{text!r} is not a model; write PROVIDER/MODEL")
-    return text
+    return check
 
 
 def _mode(place: JsonPlace) -> str:
     text = _text(place)
     if text not in MODES:
         raise _Wrong(f"{text!r} is not a mode{_suggestion(text, MODES)}; modes are {', '.join(MODES)}")
-    return text
-
-
-def _image(place: JsonPlace) -> str:
-    text = _text(place)
-    if not re.fullmatch(r"(?a)\w[\w./:@-]*", text):
-        raise _Wrong(f"{text!r} is not the name of an image")
     return text
 
 
@@ -400,7 +403,10 @@ _FIELDS: dict[str, Callable[[JsonPlace], Any]] = {
     "id": _id,
     **dict.fromkeys(("prompt", "prompt_file", "repo", "setup", "verify", "goal", "until", "test_patch"), _text),
     **{"verify_files": _verify_files, "setup_env": _setup_env, "tries": _count},
-    **{"ref": _ref, "model": _model, "mode": _mode, "image": _image, "env": _env, "tags": _texts},
+    "ref": _text_like(r"(?!-)(?:(?!\.\.|@\{)[^\s~^:?*\[\\])+", "names no branch, tag or commit"),
+    "model": _text_like(r"(?!-)\S+", "is not a model; write PROVIDER/MODEL"),
+    "image": _text_like(r"(?a)\w[\w./:@-]*", "is not the name of an image"),
+    **{"mode": _mode, "env": _env, "tags": _texts},
     **{"workdir": _workdir, "setup_network": _flag, "verify_network": _flag},
     **dict.fromkeys(("budget", "resources", "meta"), _object),
 }
@@ -422,22 +428,3 @@ def _suggestion(name: str, known: Any) -> str:
 
     near = get_close_matches(name, known, n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""
-
-
-def _text_of(path: Path) -> str:
-    """The content of a prompt file."""
-    try:
-        if not path.is_file():
-            raise _Wrong(f"{path} is not a file")
-        if path.stat().st_size > MAX_PROMPT_BYTES:
-            raise _Wrong(f"{path} is larger than {MAX_PROMPT_BYTES >> 20} MiB")
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise _Wrong(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise _Wrong(f"{path} is not valid UTF-8") from error
-    if not text.strip():
-        raise _Wrong(f"{path} is empty")
-    if "\0" in text:
-        raise _Wrong(f"{path} holds a NUL character")
-    return text

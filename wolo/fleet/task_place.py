@@ -76,11 +76,6 @@ class TaskPlace:
         assert self._commands is not None
         return self._commands
 
-    @property
-    def _is_enclosed(self) -> bool:
-        """As `TaskCommands.is_enclosed`."""
-        return self._commands is not None and self._commands.is_enclosed
-
     async def prepare(self, *, writable: Sequence[Path] = (), readable: Sequence[Path] = ()) -> None:
         """A container gets `writable` and `readable` besides the worktree. Raises SetupFailed, WoloError, OSError."""
         task, tools = self._task, self._tools
@@ -119,7 +114,8 @@ class TaskPlace:
     async def give_back(self, *, is_ended: bool) -> None:
         """Call after `close`. `is_ended`: it came to its end, and was not cancelled."""
         if self.folder is not None:
-            is_clean = is_ended and self._is_enclosed and not self._tools.processes.has_orphans()
+            is_enclosed = self._commands is not None and self._commands.is_enclosed
+            is_clean = is_ended and is_enclosed and not self._tools.processes.has_orphans()
             await self._tools.pool.give_back(self.folder, is_clean=is_clean)
 
     def close(self) -> None:

@@ -13,8 +13,9 @@ from msgspec import Struct
 
 from wolo.errors import WoloError
 from wolo.fleet.agent_run import Allowance
-from wolo.fleet.attempts import AttemptView, now
+from wolo.fleet.attempts import AttemptView
 from wolo.fleet.engines.engine import Engine
+from wolo.fleet.ledger.hosts import utc_now
 from wolo.fleet.ledger.ledger import Ledger
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Ended, Failure, Lease, Owner
 from wolo.workspace.directory_copy import remove_tree
@@ -49,14 +50,13 @@ class Workers:
         *,
         most: int | None = None,
         waits: bool = True,
-        watcher: WorkerCallbacks | None = None,
     ) -> None:
         """`most`: the number of attempts to start; None: any. `waits`: for tasks that other processes may still give back."""
         self.views: dict[int, AttemptView] = {}
         """The running attempts, by fence."""
         self._ledger, self._engine, self._owner = ledger, engine, owner
         self._jobs, self._left, self._waits = jobs, most, waits
-        self.watcher = watcher or WorkerCallbacks()
+        self.watcher = WorkerCallbacks()
         self._attempts: dict[int, asyncio.Task[AttemptOutcome]] = {}
         self._stops: dict[int, Stop] = {}
         self._is_draining = False
@@ -118,7 +118,7 @@ class Workers:
     async def _attempt(self, lease: Lease) -> None:
         view = AttemptView(lease)
         self.views[lease.fence] = view
-        started = now()
+        started = utc_now()
         placing = asyncio.ensure_future(self._place(lease, view))
         self._attempts[lease.fence] = placing
         self.watcher.started(view)
@@ -186,7 +186,7 @@ def _stop_outcome(why: Stop, view: AttemptView, started: str, engine: str, messa
         session_id=view.stream.session_id if view.stream else "",
         usage=view.spent,
         started=started,
-        ended=now(),
+        ended=utc_now(),
         host=socket.gethostname(),
         engine=engine,
         error=Failure(why, message or messages[why]),

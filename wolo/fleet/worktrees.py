@@ -49,7 +49,7 @@ async def make_worktree(
     name = task.repo.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")
     is_safe = name.strip(".") and name != "base" and not name.startswith("-")
     folder, git_dir = work / (name if is_safe else "work"), work / "base.git"
-    _make_folder(work)
+    await asyncio.to_thread(work.mkdir, parents=True)
     if task.repo and (not task.repo.startswith("/") or is_repository(Path(task.repo))):
         source = await mirrors.find(task.repo, task.ref)
         await pool.check_out(source, folder)
@@ -138,7 +138,3 @@ async def _add_all(worktree: Worktree, git: Git) -> list[str]:
 def is_repository(folder: Path) -> bool:
     """A worktree's top, or a bare repository."""
     return (folder / ".git").exists() or all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
-
-
-def _make_folder(folder: Path) -> None:
-    folder.mkdir(parents=True)

@@ -27,8 +27,7 @@ from tests.fleet.batches import results
 from tests.fleet.engines.ray_cluster import RayCluster, ray_cluster
 from tests.fleet.engines.test_ray_engine import needs_ray
 from tests.workspace.test_directory_copy import deep_folder
-from wolo.fleet.engines.node_supplies import build_wheel
-from wolo.fleet.engines.ray_worker import scratch_folder
+from wolo.fleet.engines.ray_worker import build_wheel, scratch_folder
 from wolo.places import find_places
 
 PACKAGE = Path(wolo.__file__).parent

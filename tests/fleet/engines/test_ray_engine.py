@@ -21,11 +21,10 @@ from tests.fakes.provider_server import Asked, ProviderServer
 from tests.fakes.replies import Hold, Reply, call, delta, finish, sse, text, usage
 from tests.fleet.batches import results, serve, write_tasks
 from tests.fleet.engines.ray_cluster import CPUS, ray_cluster
-from wolo.fleet.engines.limit_relay import LimitAddress, at_coordinator, at_node
 from wolo.fleet.engines.ray_worker import ReturnedAttempt, run_attempt
 from wolo.fleet.ledger.ledger_folder import create_ledger
+from wolo.fleet.ledger.limit_sockets import LimitAddress, at_coordinator, at_node, serve_limits
 from wolo.fleet.ledger.run_rows import Meta
-from wolo.fleet.ledger.shared_limits import LimitService
 
 NODES = 3
 
@@ -150,7 +149,7 @@ def test_a_node_with_another_version_says_so() -> None:
 async def test_agents_on_other_nodes_request_the_shared_limits(run: Path) -> None:
     ledger = create_ledger(run, Meta(version="1"))
     ledger.limits().note_refusal("key", 30.0)
-    async with LimitService(ledger.limits()) as service, at_coordinator(service.path, "127.0.0.1") as address:
+    async with serve_limits(ledger.limits()) as path, at_coordinator(path, "127.0.0.1") as address:
         assert 29 < await waiting_s(address) <= 30
         assert await waiting_s(LimitAddress(address.host, address.port, "guessed")) is None
     ledger.close()

@@ -48,7 +48,7 @@ def race(
     """
     from wolo.fleet.agent_run import AgentSettings
     from wolo.fleet.coordinator import BatchLimits, BatchOptions, create_run
-    from wolo.fleet.evaluation.racing import choose_winner
+    from wolo.fleet.evaluation.scores import choose_winner
     from wolo.fleet.preflight import ModelCheck
     from wolo.guard.modes import MODES
 

@@ -25,10 +25,10 @@ from wolo.config import keys, layers
 from wolo.conversation.resources.model_selection import choose
 from wolo.errors import ConfigError, UsageError, WoloError
 from wolo.fleet.agent_run import AgentSettings, Allowance
-from wolo.fleet.attempts import AttemptRunner, AttemptView, now
-from wolo.fleet.engines.limit_relay import LimitAddress, at_coordinator
-from wolo.fleet.engines.node_supplies import build_wheel, pack_source, unpack
-from wolo.fleet.engines.ray_worker import ReturnedAttempt, SentAttempt, run_attempt
+from wolo.fleet.attempts import AttemptRunner, AttemptView
+from wolo.fleet.engines.ray_worker import ReturnedAttempt, SentAttempt, build_wheel, pack_source, run_attempt, unpack
+from wolo.fleet.ledger.hosts import utc_now
+from wolo.fleet.ledger.limit_sockets import LimitAddress, at_coordinator
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Ended, Failure, Lease
 from wolo.fleet.run_folder import RunFolder
 from wolo.fleet.tasks import BatchTask
@@ -111,7 +111,7 @@ class RayEngine:
         self._limiter = path
 
     async def place(self, lease: Lease, allowance: Allowance, view: AttemptView) -> AttemptOutcome:
-        started, task = now(), lease.task
+        started, task = utc_now(), lease.task
         async with self._beginning:
             if not self._is_prepared:
                 await self._prepare()
@@ -314,7 +314,7 @@ def _end(state: Ended, kind: str, message: str, started: str, *, retryable: bool
     return AttemptOutcome(
         state=state,
         started=started,
-        ended=now(),
+        ended=utc_now(),
         host=socket.gethostname(),
         engine=RayEngine.name,
         error=Failure(kind, message),

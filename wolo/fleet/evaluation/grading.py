@@ -50,7 +50,8 @@ async def grade(task: BatchTask, work: Path, patch: Path | None, tools: PlaceToo
             # The files that it changes are as they were in the beginning first, whatever the agent made of them.
             file = work / "tests.diff"
             git = tools.git
-            await asyncio.to_thread(_write_text, file, task.test_patch)
+            text = task.test_patch if task.test_patch.endswith("\n") else f"{task.test_patch}\n"
+            await asyncio.to_thread(file.write_text, text, "utf-8", "surrogateescape", "")
             for name in await _names_in(file, worktree, git):
                 await asyncio.to_thread(_clear_place, worktree.folder, name)
                 known = await git.run("ls-tree", "-z", worktree.base, "--", name, cwd=worktree.folder, env=worktree.environment)
@@ -101,10 +102,6 @@ async def _apply(worktree: Worktree, file: Path, git: Git, what: str) -> None:
         raise PatchUnfit(f"{what} does not apply: {error.message}") from error
 
 
-def _write_text(file: Path, text: str) -> None:
-    file.write_text(text if text.endswith("\n") else f"{text}\n", "utf-8", "surrogateescape", newline="")
-
-
 def _write(folder: Path, name: str, content: str) -> None:
     place = _clear_place(folder, name)
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -112,15 +109,7 @@ def _write(folder: Path, name: str, content: str) -> None:
 
 
 def _clear_place(folder: Path, name: str) -> Path:
-    """Removes the file of the patch there. Raises PatchUnfit."""
-    place = _place(folder, name)
-    if os.path.lexists(place):
-        place.unlink()
-    return place
-
-
-def _place(folder: Path, name: str) -> Path:
-    """Raises PatchUnfit where a link or a file of the patch is in the way."""
+    """Removes the file of the patch there. Raises PatchUnfit where a link or a file of the patch is in the way."""
     place = folder / name
     inside = os.path.realpath(folder)
     for parent in place.relative_to(folder).parents[-2::-1]:
@@ -128,4 +117,6 @@ def _place(folder: Path, name: str) -> Path:
             raise PatchUnfit(f"The patch puts something else where {name} belongs.")
     if not os.path.realpath(place.parent).startswith(inside) or place.is_dir():
         raise PatchUnfit(f"The patch puts something else where {name} belongs.")
+    if os.path.lexists(place):
+        place.unlink()
     return place

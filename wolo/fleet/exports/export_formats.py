@@ -200,12 +200,9 @@ def _write_case(suite: str, row: Row, out: TextIO) -> None:
     elif row.state not in _ENDED_WELL:
         out.write(f"<skipped message={_attribute(message or row.state)}/>")
     if ended and ended.verify and ended.verify.tail:
-        out.write(f"<system-out>{_text(ended.verify.tail)}</system-out>")
+        tail = _NOT_IN_XML.sub("\ufffd", ended.verify.tail)
+        out.write(f"<system-out>{escape(tail)}</system-out>")
     out.write("</testcase>\n")
-
-
-def _text(text: str) -> str:
-    return escape(_NOT_IN_XML.sub("\ufffd", text))
 
 
 def _attribute(text: str) -> str:

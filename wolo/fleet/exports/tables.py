@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.fleet.ledger.outcomes import AttemptOutcome
-from wolo.fleet.ledger.results_file import provenance_of
+from wolo.fleet.ledger.results_file import provenance_of, result_fields
 from wolo.fleet.ledger.run_rows import Row
 
 
@@ -43,28 +43,11 @@ def write_jsonl(run: ExportedRun, out: TextIO) -> list[str]:
 
 
 def as_line(row: Row) -> dict[str, Any]:
-    ended = row.outcome
-    return {
-        "id": row.task.base_id,
-        "try": row.task.try_number,
-        "key": row.key,
-        "attempt": row.attempt,
-        "state": row.state,
-        "session_id": ended.session_id if ended else "",
-        "exit_code": ended.exit_code if ended else None,
-        "patch": ended.patch if ended else None,
-        "verify": ended.verify if ended else None,
-        "usage": ended.usage if ended else None,
-        "cost_usd": ended.usage.cost_usd if ended else row.cost_usd,
-        "started": ended.started if ended else row.began or None,
-        "ended": ended.ended if ended else None,
-        "host": ended.host if ended else row.host,
-        "engine": ended.engine if ended else "",
-        "error": ended.error if ended else None,
-        **provenance_of(ended),
-        "tags": row.task.tags,
-        "meta": row.task.meta,
-    }
+    ended = row.outcome or AttemptOutcome(state="lost", started=row.began, ended="", host=row.host, engine="")
+    line = result_fields(row.task.base_id, row.task.try_number, row.key, row.attempt, ended) | {"state": row.state}
+    if row.outcome is None:
+        line |= {"usage": None, "cost_usd": row.cost_usd, "started": row.began or None, "ended": None}
+    return {**line, "tags": row.task.tags, "meta": row.task.meta}
 
 
 def write_csv(run: ExportedRun, out: TextIO) -> list[str]:

@@ -25,9 +25,6 @@ class Host:
         """Seconds that no change of the clock moves; comparable between processes of one boot."""
         return time.monotonic()
 
-    def utc(self) -> str:
-        return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
     def owner(self, pid: int | None = None) -> Owner:
         """A running process; None: this one."""
         pid = pid or os.getpid()
@@ -43,6 +40,10 @@ class Host:
     def was_restarted_since(self, owner: Owner) -> bool:
         """Tells whether the owner ran before this machine's last start, given that only this machine has its name."""
         return owner.host == self.name and boot_of(owner) != self.boot
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def boot_of(owner: Owner) -> str:

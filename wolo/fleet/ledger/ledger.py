@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from wolo.fleet.ledger.hosts import Host, boot_of
+from wolo.fleet.ledger.hosts import Host, boot_of, utc_now
 from wolo.fleet.ledger.ledger_store import Execute, LedgerError, LedgerStore
 from wolo.fleet.ledger.outcomes import ACCOUNT_FAULTS, AttemptOutcome, Ended, Failure, Lease, Owner, Spent
 from wolo.fleet.ledger.results_file import ResultsFile, write_summary
@@ -121,7 +121,7 @@ class Ledger:
         fence = self._fence(execute)
         expires = self._store.now(execute) + meta.lease_s
         execute(_LEASE, (attempt + 1, fence, owner.host, owner.pid, owner.started, expires, seq))
-        execute(_BEGIN, (fence, seq, key, attempt + 1, owner.host, self._host.utc()))
+        execute(_BEGIN, (fence, seq, key, attempt + 1, owner.host, utc_now()))
         return Lease(_task(task), key, attempt + 1, fence, owner)
 
     def _next(self, execute: Execute) -> list[tuple[Any, ...]]:
@@ -244,7 +244,7 @@ class Ledger:
                 state="cancelled" if cancelled else "lost",
                 usage=Spent(input_tokens=input_tokens, cost_usd=None if input_tokens and not cost else cost),
                 started=began,
-                ended=self._host.utc(),
+                ended=utc_now(),
                 host=host,
                 engine="",
                 error=Failure("lost", "Its worker ended or no longer answers."),
@@ -280,7 +280,7 @@ class Ledger:
         execute("UPDATE run SET published = published", ())  # first, so that two of these do not wait for each other
         ended = f"UPDATE tasks SET state = 'cancelled' WHERE state = 'queued' AND id IN ({placeholders(ids)})"
         rows = execute(f"{ended} RETURNING seq, key, attempt", ids)
-        now = self._host.utc()
+        now = utc_now()
         outcome = _text(AttemptOutcome(state="cancelled", started=now, ended=now, host=self._host.name, engine=""))
         for seq, key, attempt in sorted(rows):
             fence = self._fence(execute)
@@ -351,7 +351,7 @@ class Ledger:
     def complete_files(self) -> None:
         """Adds to results.jsonl what a crash left out, and writes summary.json."""
         self._results.complete()
-        write_summary(self._folder, self.meta(), self.counts(), self.attempts(), self.totals(), self.refusals(), self._host.utc())
+        write_summary(self._folder, self.meta(), self.counts(), self.attempts(), self.totals(), self.refusals(), utc_now())
 
     def changed_result(self) -> int | None:
         """Number of the first line of results.jsonl that another program has changed."""

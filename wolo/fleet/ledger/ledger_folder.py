@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 import msgspec
@@ -41,9 +42,9 @@ def create_ledger(folder: Path, meta: Meta, store: str = SQLITE, host: Host | No
     text = msgspec.json.encode(meta).decode()
     if store == SQLITE:
         return Ledger(SqliteStore.create(folder / NAME, host, text), folder, host)
-    from wolo.fleet.ledger.postgresql_store import PostgresStore, new_schema, without_password  # noqa: PLC0415  # few runs need it
+    from wolo.fleet.ledger.postgresql_store import PostgresStore, without_password  # noqa: PLC0415  # few runs need it
 
-    schema = new_schema()
+    schema = f"wolo_{secrets.token_hex(8)}"
     opened: LedgerStore = PostgresStore.create(store, schema, text)
     url = without_password(store)
     address = StoreAddress(url, schema, seal_of([url, schema]))

@@ -134,3 +134,7 @@ class AttemptOutcome(Struct, frozen=True, kw_only=True):
     provenance: Provenance = Provenance()
     retryable: bool = False
     """Infrastructure failed; another attempt may succeed."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        return self.usage.cost_usd

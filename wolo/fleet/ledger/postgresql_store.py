@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from threading import RLock
@@ -136,10 +135,6 @@ class PostgresStore:
     def close(self) -> None:
         with self._mutex:
             self._connection.close()
-
-
-def new_schema() -> str:
-    return f"wolo_{secrets.token_hex(8)}"
 
 
 def without_password(url: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import SessionError
-from wolo.fleet.ledger.ledger_store import Execute, LedgerError, LedgerStore
+from wolo.fleet.ledger.ledger_store import LedgerError, LedgerStore
 from wolo.fleet.ledger.outcomes import AttemptOutcome, Provenance, place_in
 from wolo.fleet.ledger.run_rows import BatchTotals, Meta, Refusals
 from wolo.operating_system import os
@@ -24,6 +24,11 @@ _LOCK = "results.lock"
 _LOCK_S = 60.0
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 """The folder of a run may come from others, with links to elsewhere."""
+_FIELDS = (
+    *("state", "session_id", "exit_code", "patch", "verify", "usage", "cost_usd"),
+    *("started", "ended", "host", "engine", "error"),
+)
+"""Of the outcome, as a line has them."""
 _LINES_AT_ONCE = 1000
 _SELECT = "SELECT t.task, a.key, a.attempt, a.outcome FROM attempts a JOIN tasks t ON t.seq = a.seq WHERE a.number "
 
@@ -103,7 +108,7 @@ class ResultsFile:
     def _compare(self, file: BinaryIO) -> bool:
         """Reads on to the first line that differs; a torn or missing end is no difference."""
         self._bytes = self._lines = 0
-        while expected := self._store.transaction(self._missing):
+        while expected := self._rows_from(self._lines + 1):
             for line in expected:
                 if (read := file.readline()) != line:
                     return not line.startswith(read)
@@ -130,22 +135,16 @@ class ResultsFile:
     def _unwritten(self, descriptor: int) -> list[bytes]:
         """Lines to append; the whole file is written again if it does not end with the line of its number."""
         if self._lines:
-            last, *lines = self._store.transaction(self._from_last) or [b""]
+            last, *lines = self._rows_from(self._lines) or [b""]
             if last and os.pread(descriptor, len(last), max(self._bytes - len(last), 0)) == last:
                 return lines
             os.ftruncate(descriptor, 0)
             self._bytes = self._lines = 0
-        return self._store.transaction(self._missing)
+        return self._rows_from(self._lines + 1)
 
-    def _from_last(self, execute: Execute) -> list[bytes]:
-        return self._rows_from(execute, self._lines)
-
-    def _missing(self, execute: Execute) -> list[bytes]:
-        return self._rows_from(execute, self._lines + 1)
-
-    def _rows_from(self, execute: Execute, number: int) -> list[bytes]:
-        rows = execute(f"{_SELECT} >= ? ORDER BY a.number LIMIT {_LINES_AT_ONCE}", (number,))
-        return [_line(*row) for row in rows]
+    def _rows_from(self, number: int) -> list[bytes]:
+        query = f"{_SELECT} >= ? ORDER BY a.number LIMIT {_LINES_AT_ONCE}"
+        return [_line(*row) for row in self._store.transaction(lambda execute: execute(query, (number,)))]
 
 
 class _Name(Struct):
@@ -159,26 +158,13 @@ class _Name(Struct):
 def _line(task: str, key: str, attempt: int, outcome: str) -> bytes:
     ended = msgspec.json.decode(outcome, type=AttemptOutcome)
     name = msgspec.json.decode(task, type=_Name)
-    line: dict[str, Any] = {
-        "id": name.task or name.id,
-        "try": name.try_number,
-        "key": key,
-        "attempt": attempt,
-        "state": ended.state,
-        "session_id": ended.session_id,
-        "exit_code": ended.exit_code,
-        "patch": ended.patch,
-        "verify": ended.verify,
-        "usage": ended.usage,
-        "cost_usd": ended.usage.cost_usd,
-        "started": ended.started,
-        "ended": ended.ended,
-        "host": ended.host,
-        "engine": ended.engine,
-        "error": ended.error,
-        **provenance_of(ended),
-    }
-    return msgspec.json.encode(line) + b"\n"
+    return msgspec.json.encode(result_fields(name.task or name.id, name.try_number, key, attempt, ended)) + b"\n"
+
+
+def result_fields(id: str, try_number: int, key: str, attempt: int, ended: AttemptOutcome) -> dict[str, Any]:
+    """The fields of a line, in their order."""
+    of_task = {"id": id, "try": try_number, "key": key, "attempt": attempt}
+    return {**of_task, **{name: getattr(ended, name) for name in _FIELDS}, **provenance_of(ended)}
 
 
 def provenance_of(outcome: AttemptOutcome | None) -> dict[str, Any]:

@@ -1,17 +1,13 @@
-"""Limits of one provider key that all workers of a run share, and the socket on which their agents ask for them."""
+"""Limits of one provider key that all workers of a run share."""
 
 from __future__ import annotations
-
-import asyncio
-import tempfile
-from types import TracebackType
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.fleet.ledger.hosts import Host
-from wolo.fleet.ledger.ledger_store import Execute, LedgerError, LedgerStore
+from wolo.fleet.ledger.ledger_store import Execute, LedgerStore
 
 WINDOW_S = 60.0
 SLACK_S = 6.0
@@ -160,58 +156,3 @@ def _count(limit: Limit, now: float) -> tuple[float, int, int]:
     if passed == 0:
         return limit.minute, limit.count, limit.before
     return (limit.minute + WINDOW_S, 0, limit.count) if passed == 1 else (now, 0, 0)
-
-
-class _LimitRequest(Struct, rename={"what": "do"}):
-    """A line of `wolo.models.retry`."""
-
-    what: str
-    key: str
-    tokens: float | None = None
-    requests: float | None = None
-    more_tokens: int = 0
-    wait_s: float = 0.0
-
-
-class LimitService:
-    """An asynchronous context. Its `path` goes into the environment of agents, as `LIMITER_VARIABLE`."""
-
-    def __init__(self, limits: SharedLimits) -> None:
-        self._limits = limits
-        self._folder = tempfile.TemporaryDirectory(prefix="wolo-")  # the path of a socket must be short
-        self.path = f"{self._folder.name}/limiter"
-        self._server: asyncio.Server | None = None
-
-    async def __aenter__(self) -> LimitService:
-        self._server = await asyncio.start_unix_server(self._answer, self.path)
-        return self
-
-    async def __aexit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
-        if self._server:
-            self._server.close()
-            await self._server.wait_closed()
-        self._folder.cleanup()
-
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            request = msgspec.json.decode(await reader.readline(), type=_LimitRequest)
-            wait_s = await asyncio.to_thread(self._do, request)
-            writer.write(msgspec.json.encode({"wait_s": wait_s}) + b"\n")
-            await writer.drain()
-        except (msgspec.MsgspecError, LedgerError, OSError, ValueError):
-            pass  # without an answer the agent goes on; the worker meets the error of a ledger itself
-        finally:
-            writer.close()
-
-    def _do(self, request: _LimitRequest) -> float:
-        if request.what == "acquire":
-            return self._limits.acquire(request.key, int(request.tokens or 0))
-        if request.what == "used_up":
-            self._limits.sleep(request.key, request.wait_s)
-        if request.what == "refused":
-            self._limits.note_refusal(request.key, request.wait_s, requests=request.requests, tokens=request.tokens)
-        if request.what == "answered":
-            self._limits.note_answer(
-                request.key, more_tokens=request.more_tokens, requests=request.requests, tokens=request.tokens
-            )
-        return 0.0
