@@ -50,10 +50,10 @@ def test_replaced_folder_is_asked_about_anew(places: Places) -> None:
 
 
 def test_forgotten_answer_is_asked_again(places: Places) -> None:
-    consents.forget_consents(places, Path.cwd())
+    consents.forget(places, Path.cwd())
     consents.save_consent(places, Path.cwd(), "hooks a 1", "yes")
     consents.save_consent(places, Path("/"), "hooks a 1", "yes")
-    consents.forget_consents(places, Path.cwd())
+    consents.forget(places, Path.cwd())
     assert answers(places, Path.cwd(), "hooks a 1") == [None]
     assert answers(places, Path("/"), "hooks a 1") == ["yes"]
 

@@ -32,9 +32,9 @@ def test_answer_holds_for_this_folder_until_forgotten(places: Places) -> None:
     assert answer(places, root) == "trusted"
     consents.save_trust(places, root, "never")
     assert answer(places, root) == "never"
-    consents.forget_trust(places, root)
+    consents.forget(places, root)
     assert answer(places, root) is None
-    consents.forget_trust(places, root)
+    consents.forget(places, root)
 
 
 def test_no_neighbouring_folder_is_trusted(places: Places) -> None:

@@ -64,7 +64,7 @@ def test_denied_command_does_not_run(provider: ProviderServer) -> None:
 
 def test_file_with_rules_alone_needs_trust() -> None:
     put(".cursor/cli.json", FORMS[".cursor/cli.json"])
-    consents.forget_trust(find_places(), Path.cwd())
+    consents.forget(find_places(), Path.cwd())
     config = load(find_site())
     assert (list(config.rules), "these are not used: .cursor/cli.json" in "".join(config.notices)) == ([], True)
 

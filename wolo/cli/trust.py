@@ -30,8 +30,7 @@ def trust(
         raise UsageError(f"Unknown command `wolo trust {word}`.", hint="Use `wolo trust` or `wolo trust forget`.")
     root, notices = find_root(), Notices()
     if word == "forget":
-        consents.forget_trust(find_places(), root)
-        consents.forget_consents(find_places(), root)
+        consents.forget(find_places(), root)
     answer = consents.trust_in(find_places(), root, notices)
     brought, unread = project.find(root, Path.cwd()), project.find_unread(root, Path.cwd())
     if as_json:

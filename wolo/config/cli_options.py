@@ -36,11 +36,7 @@ def text_or_file(flags: Flags, name: str) -> str:
 
 def directories(flags: Flags, name: str) -> tuple[Path, ...]:
     """Raises UsageError for a missing directory."""
-    return tuple(_directory(value, name) for value in many(flags, name))
-
-
-def _directory(value: str, name: str) -> Path:
-    path = Path(value).expanduser()
-    if not path.is_dir():
-        raise UsageError(f"--{name.replace('_', '-')}: there is no directory {value}.")
-    return path.absolute()
+    paths = [Path(value).expanduser() for value in many(flags, name)]
+    if missing := [path for path in paths if not path.is_dir()]:
+        raise UsageError(f"--{name.replace('_', '-')}: there is no directory {missing[0]}.")
+    return tuple(path.absolute() for path in paths)

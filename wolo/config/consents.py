@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from wolo.config.files import lock_folder, read_own, replace_file
+from wolo.config.files import lock_folder, read_json, replace_file
 from wolo.errors import ConfigError
 from wolo.places import Notices, Places
 from wolo.workspace.root import identity_of, may_be_project, origin_of
@@ -25,12 +26,13 @@ MOST_CONSENTS = 200
 """Per folder; the oldest are dropped and asked about again."""
 Store = dict[str, Mapping[str, Any]]
 """By the real path of a folder."""
+_TRUST, _CONSENTS = "trust.json", "consents.json"
 
 
 def trust_in(places: Places, root: Path, notices: Notices) -> Trust | None:
     """`root` must be real; a session's worktree is its origin. Raises ConfigError for a store that others may have written."""
     root = origin_of(places.worktrees, root)
-    saved = _read_trust(places, notices).get(str(root), {})
+    saved = _read(places.state / _TRUST, notices).get(str(root), {})
     if not may_be_project(root) or not _is_about(saved, root):
         return None
     return next((answer for answer in get_args(Trust) if answer == saved.get("answer")), None)
@@ -40,22 +42,21 @@ def save_trust(places: Places, root: Path, answer: Trust) -> None:
     """Raises ConfigError when it cannot be saved."""
     root = origin_of(places.worktrees, root)
     entry = {"answer": answer, "identity": _identity_now(root), "since": time.strftime("%Y-%m-%d", time.gmtime())}
-    with lock_folder(places.state):
-        _write(_trust_file(places), {**_read_trust(places, Notices()), str(root): entry})
+    with _change(places, _TRUST) as store:
+        store[str(root)] = entry
 
 
-def forget_trust(places: Places, root: Path) -> None:
-    root = origin_of(places.worktrees, root)
-    with lock_folder(places.state):
-        store = _read_trust(places, Notices())
-        store.pop(str(root), None)
-        _write(_trust_file(places), store)
+def forget(places: Places, root: Path) -> None:
+    """The trust in a folder, and the consents to what it may run. Raises ConfigError."""
+    for name in (_TRUST, _CONSENTS):
+        with _change(places, name) as store:
+            store.pop(str(origin_of(places.worktrees, root)), None)
 
 
 def consent_to(places: Places, root: Path, what: str, notices: Notices) -> Consent | None:
     """`what` contains the digest; `root` must be real; a session's worktree is its origin. Raises ConfigError."""
     root = origin_of(places.worktrees, root)
-    saved = _read_consents(places, notices).get(str(root), {})
+    saved = _read(places.state / _CONSENTS, notices).get(str(root), {})
     if not _is_about(saved, root):
         return None
     answer = _answers(saved).get(what)
@@ -66,22 +67,11 @@ def save_consent(places: Places, root: Path, what: str, answer: Consent) -> None
     """Raises ConfigError when it cannot be saved."""
     root = origin_of(places.worktrees, root)
     identity = _identity_now(root)
-    with lock_folder(places.state):
-        store = _read_consents(places, Notices())
+    with _change(places, _CONSENTS) as store:
         saved = store.get(str(root), {})
         answers = _answers(saved) if saved.get("identity") == identity else {}
         answers = {**{each: given for each, given in answers.items() if each != what}, what: answer}
         store[str(root)] = {"identity": identity, "answers": dict(list(answers.items())[-MOST_CONSENTS:])}
-        _write(_consents_file(places), store)
-
-
-def forget_consents(places: Places, root: Path) -> None:
-    """Raises ConfigError."""
-    root = origin_of(places.worktrees, root)
-    with lock_folder(places.state):
-        store = _read_consents(places, Notices())
-        if store.pop(str(root), None) is not None:
-            _write(_consents_file(places), store)
 
 
 def _answers(saved: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -89,36 +79,24 @@ def _answers(saved: Mapping[str, Any]) -> Mapping[str, Any]:
     return answers if isinstance(answers, dict) else {}
 
 
-def _trust_file(places: Places) -> Path:
-    return places.state / "trust.json"
-
-
-def _consents_file(places: Places) -> Path:
-    return places.state / "consents.json"
-
-
-def _read_trust(places: Places, notices: Notices) -> Store:
-    return _read(_trust_file(places), notices, subject="each folder")
-
-
-def _read_consents(places: Places, notices: Notices) -> Store:
-    return _read(_consents_file(places), notices, subject="what may run")
-
-
-def _read(path: Path, notices: Notices, *, subject: str) -> Store:
+def _read(path: Path, notices: Notices) -> Store:
     """Raises ConfigError for a damaged file, and for one that others may have written."""
-    data = read_own(path, notices, is_secret=True)
-    try:
-        store = json.loads(data or b"{}")
-    except (ValueError, RecursionError):
-        store = None
-    if not isinstance(store, dict) or not all(isinstance(each, dict) for each in store.values()):
-        raise ConfigError(f"{path} is damaged.", hint=f"Remove it: wolo asks again about {subject}.")
+    hint = f"Remove it: wolo asks again about {'each folder' if path.name == _TRUST else 'what may run'}."
+    store = read_json(path, notices, hint)
+    if not all(isinstance(each, dict) for each in store.values()):
+        raise ConfigError(f"{path} is damaged.", hint=hint)
     return store
 
 
-def _write(path: Path, store: Store) -> None:
-    replace_file(path, json.dumps(store, indent=1) + "\n")
+@contextmanager
+def _change(places: Places, name: str) -> Iterator[Store]:
+    """The stored answers, which are saved in the end if they differ."""
+    with lock_folder(places.state):
+        store = _read(places.state / name, Notices())
+        before = dict(store)
+        yield store
+        if store != before:
+            replace_file(places.state / name, json.dumps(store, indent=1) + "\n")
 
 
 def _is_about(saved: Mapping[str, Any], root: Path) -> bool:

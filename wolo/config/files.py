@@ -104,6 +104,31 @@ def check_owner(path: Path, status: os.stat_result, notices: Notices, *, is_secr
     notices.add(f"{path} {said}; the permissions have been corrected.")
 
 
+def read_json(path: Path, notices: Notices, hint: str) -> dict[str, Any]:
+    """A private JSON table; empty if there is no file. Raises ConfigError if it is damaged or others may have written it."""
+    import json  # noqa: PLC0415  # only where there is such a file
+
+    data = read_own(path, notices, is_secret=True)
+    try:
+        table = json.loads(data or b"{}")
+    except (ValueError, RecursionError):
+        table = None
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path} is damaged.", hint=hint)
+    return table
+
+
+@contextmanager
+def change_document(path: Path) -> Iterator[Any]:
+    """A TOML document of a locked folder, which is saved in the end if it differs. Raises ConfigError."""
+    with lock_folder(path.parent):
+        document = open_document(path)
+        before = document.as_string()
+        yield document
+        if (text := document.as_string()) != before:
+            replace_file(path, text)
+
+
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
     """Locks a settings folder for one writer; creates it privately if it is missing."""

@@ -1,11 +1,12 @@
-"""Finds MCP servers in the settings of other agents and editors."""
+"""Reads MCP servers from the settings of other agents and editors, and from `--mcp-config`."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,9 +17,10 @@ from wolo.config.project import read_file
 from wolo.errors import ConfigError, ExtensionError, UsageError
 from wolo.extensions.settings_documents import parse_settings
 from wolo.mcp.server import Server
-from wolo.mcp.server_entries import entries_of, read_entries, read_inputs
+from wolo.mcp.server_entries import entries_of, read_entries, read_inputs, read_servers
 from wolo.places import Notices, Site, find_home
 
+_OPTION = "--mcp-config"
 MAX_BYTES = 8 * 1024 * 1024
 """Claude Code keeps histories in the same file."""
 
@@ -139,3 +141,32 @@ def read_foreign_entries(
     for name, server in read_entries(fitted, source, notices):
         is_sse = is_gemini and "url" in fitted[name] and "type" not in fitted[name]
         yield name, replace(server, transport="sse") if is_sse else server
+
+
+def read_given(values: Iterable[str], notices: Notices) -> dict[str, Server]:
+    """The last one of a name wins. Raises ConfigError: what was asked for on the command line is never skipped."""
+    by_name: dict[str, Server] = {}
+    for value in values:
+        complaints = Notices()
+        where, data = _read_given(value)
+        servers = dict(read_servers(data, where, complaints))
+        wrong = [each for each in complaints if ": ignored: " not in each]
+        if wrong:
+            raise ConfigError(wrong[0])
+        # An empty list is legal: with `--strict-mcp-config` it means no server at all
+        if not servers and (document := json.loads(data)) and not {"mcpServers", "servers"} & document.keys():
+            raise ConfigError(f"{where} has no MCP server.", hint='{"mcpServers": {"name": {"command": "…"}}}')
+        notices.extend(complaints)
+        by_name |= servers
+    return by_name
+
+
+def _read_given(value: str) -> tuple[str, bytes]:
+    if value.lstrip().startswith("{"):
+        return _OPTION, value.encode()
+    path = Path(os.path.expanduser(value))  # noqa: PTH111  # Path.expanduser raises for unknown users
+    try:
+        return f"{_OPTION} {value}", path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigError(f"{_OPTION}: {value} cannot be read: {why}.", hint=f"{_OPTION} FILE, or the JSON itself") from error

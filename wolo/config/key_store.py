@@ -154,20 +154,14 @@ def _set_row(places: Places, name: str, row: str | dict[str, bool] | None) -> No
     if row is None:
         document.pop(name, None)
     else:
-        document[name] = _inline(row) if isinstance(row, dict) else row
+        import tomlkit  # noqa: PLC0415  # loaded with the file
+
+        document[name] = tomlkit.inline_table().add("keyring", True) if row == IN_KEYRING else row
     text = document.as_string()
     _, rows = parse_toml(text.encode(), path)
     if rows.get(name) != row:
         raise ConfigError(f"{path} cannot be changed without losing other content.", hint=f"Change the row of {name} by hand.")
     replace_file(path, text)
-
-
-def _inline(row: dict[str, bool]) -> object:
-    import tomlkit  # noqa: PLC0415  # loaded with the file
-
-    table = tomlkit.inline_table()
-    table.update(row)
-    return table
 
 
 T = TypeVar("T")

@@ -108,7 +108,11 @@ def load(site: Site, flags: cli_options.Flags | None = None, sets: Iterable[str]
         if isinstance(rules, list):
             layers.add(Leaf(("permissions", name), tuple(rules)), place.name, place)
     for text in sets:
-        _add_set(layers, text)
+        key, equals, written = text.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f'--set "{text}" is not KEY=VALUE.', hint="--set limits.max_turns=20")
+        place = SettingsPlace("--set", is_command_line=True)
+        layers.add(leaf(key.strip(), written.strip(), place), "--set", place)
     if is_safe:
         layers.remove_extensions(flags)
     for path, text, data in managed.read_managed(site.environ):
@@ -307,7 +311,7 @@ def _add_project(layers: _Layers, site: Site, flags: cli_options.Flags) -> None:
 def _add_foreign_rules(layers: _Layers, name: str, root: Path, folder: Path) -> None:
     """What another agent's settings deny and ask about; a rule that wolo cannot hold is named before anything runs."""
     from wolo.config.translation.findings import Reading  # noqa: PLC0415  # only where there is such a file
-    from wolo.config.translation.project_rules import add_project_rules  # noqa: PLC0415
+    from wolo.config.translation.rules import add_project_rules  # noqa: PLC0415
     from wolo.extensions.settings_documents import parse_settings  # noqa: PLC0415
 
     path = folder / name
@@ -359,16 +363,8 @@ def _normalise(key: str, value: str) -> str:
     return value.lower() if key == "thinking" else value
 
 
-def _add_set(layers: _Layers, text: str) -> None:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise ConfigError(f'--set "{text}" is not KEY=VALUE.', hint="--set limits.max_turns=20")
-    place = SettingsPlace("--set", is_command_line=True)
-    layers.add(leaf(key.strip(), value.strip(), place), "--set", place)
-
-
 def _with_given_servers(config: Config, flags: cli_options.Flags) -> Config:
-    from wolo.config.given_servers import read_given  # noqa: PLC0415  # rarely given
+    from wolo.config.foreign_servers import read_given  # noqa: PLC0415  # rarely given
 
     notices = Notices()
     given = read_given(cli_options.many(flags, "mcp_config"), notices)

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.config import key_store, project
-from wolo.config.files import lock_folder, read_own, replace_file
+from wolo.config.files import lock_folder, read_json, replace_file
 from wolo.errors import ConfigError, ExtensionError
 from wolo.extensions.settings_documents import parse_settings
 from wolo.mcp.logins import SavedLogin
@@ -93,15 +93,7 @@ class MCPLogins:
             ) from error
 
     def _rows(self) -> dict[str, Any]:
-        path = self._places.config / FILE
-        data = read_own(path, Notices(), is_secret=True)
-        try:
-            rows = json.loads(data or b"{}")
-        except (ValueError, RecursionError):
-            rows = None
-        if not isinstance(rows, dict):
-            raise ConfigError(f"{path} is damaged.", hint="Remove it, and log in again: wolo mcp login NAME")
-        return rows
+        return read_json(self._places.config / FILE, Notices(), "Remove it, and log in again: wolo mcp login NAME")
 
     def _replace(self, rows: dict[str, Any]) -> None:
         replace_file(self._places.config / FILE, json.dumps(rows, indent=1) + "\n")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import get_args
 
 import msgspec
-from msgspec import Struct
 
 from wolo.config import dotted_keys, files
 from wolo.errors import ConfigError
@@ -32,7 +31,15 @@ def read_rules(
     written: Iterable[str | RuleWithExamples], decision: Decision, source: str, place: dotted_keys.SettingsPlace, root: Path
 ) -> list[Rule]:
     """`source` is stored in the rules. Raises ConfigError with file and line."""
-    return [_read(each, decision, source, place, root) for each in written]
+    rules = []
+    for each in written:
+        text = _text(each)
+        parse_rule(text, decision, place.at_words(text))
+        rule = parse_rule(text, decision, source)
+        if isinstance(each, RuleWithExamples):
+            _check_examples(each, rule, place, root)
+        rules.append(rule)
+    return rules
 
 
 def read_saved_rules(path: Path, root: Path, notices: Notices) -> list[Rule]:
@@ -55,36 +62,19 @@ def read_saved_rules(path: Path, root: Path, notices: Notices) -> list[Rule]:
     return saved
 
 
-def _read(written: str | RuleWithExamples, decision: Decision, source: str, place: dotted_keys.SettingsPlace, root: Path) -> Rule:
-    text = _text(written)
-    parse_rule(text, decision, place.at_words(text))
-    rule = parse_rule(text, decision, source)
-    if isinstance(written, RuleWithExamples) and (written.match or written.no_match):
-        from wolo.config.permission_rules import find_failed_example  # noqa: PLC0415  # few rules carry any
-
-        if failed := find_failed_example(written, rule, root):
-            raise ConfigError(f"{place.at_words(failed.example)}: {failed.why}.", hint=f"The rule is {rule}.")
-    return rule
-
-
 def _text(written: str | RuleWithExamples) -> str:
     return written if isinstance(written, str) else written.rule
 
 
-class FailedExample(Struct, frozen=True):
-    example: str
-    why: str
-
-
-def find_failed_example(written: RuleWithExamples, rule: Rule, root: Path) -> FailedExample | None:
-    """The first example that the rule does not match as stated."""
+def _check_examples(written: RuleWithExamples, rule: Rule, place: dotted_keys.SettingsPlace, root: Path) -> None:
+    """Raises ConfigError for the first example that the rule does not match as stated."""
     base = rule_patterns.PathBase(os.path.realpath(root), os.path.realpath(find_home()), fold_case=sys.platform == "darwin")
     book = precedence.Rulebook([rule], base)
     for example in (*written.match, *written.no_match):
         matches = book.find(rule.decision, rule.tool, _rule_input(rule, example, base)) is not None
         if matches != (example in written.match):
-            return FailedExample(example, f"the rule {'matches' if matches else 'does not match'} its example `{example}`")
-    return None
+            why = f"the rule {'matches' if matches else 'does not match'} its example `{example}`"
+            raise ConfigError(f"{place.at_words(example)}: {why}.", hint=f"The rule is {rule}.")
 
 
 def _rule_input(rule: Rule, example: str, base: rule_patterns.PathBase) -> precedence.RuleInput:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +55,11 @@ def find(root: Path, cwd: Path) -> tuple[ProjectFile, ...]:
     """Takes real paths. Finds by name only; opens, lists and follows nothing below the folders themselves."""
     kinds: dict[Path, dict[str, None]] = {}
     for folder in folders(root, cwd):
-        for each in _find_in(folder):
-            kinds.setdefault(each.path, {})[each.kind] = None
+        names = first_names(folder)
+        for kind in KINDS if names else ():
+            for place in present(kind.places, names):
+                if path := _find_path(folder, place):
+                    kinds.setdefault(path, {})[kind.name if path == folder / place else "a link"] = None
     return tuple(ProjectFile(" and ".join(names), path) for path, names in kinds.items())
 
 
@@ -125,14 +128,6 @@ def read_file(path: Path, root: Path, most_bytes: int = MAX_BYTES) -> bytes:
         return read_all(handle, most_bytes)
     finally:
         os.close(handle)
-
-
-def _find_in(folder: Path) -> Iterator[ProjectFile]:
-    names = first_names(folder)
-    for kind in KINDS if names else ():
-        for place in present(kind.places, names):
-            if path := _find_path(folder, place):
-                yield ProjectFile(kind.name if path == folder / place else "a link", path)
 
 
 def _find_path(folder: Path, place: str) -> Path | None:

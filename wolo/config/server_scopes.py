@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.config import dotted_keys, project, settings_writer
-from wolo.config.files import lock_folder, open_document, read_toml, replace_file
+from wolo.config.files import change_document, read_toml
 from wolo.errors import ConfigError
 from wolo.mcp.server import Server, check
 from wolo.operating_system import os
@@ -54,10 +54,9 @@ def save_server(places: Places, root: Path, scope: Scope, name: str, server: Ser
         settings_writer.set_table(places, "mcp_servers", name, server)
         return places.config / "config.toml"
     if scope == "local":
-        with lock_folder(places.config):
-            document = open_document(places.config / FILE)
+        with change_document(places.config / FILE) as document:
             _table(document, str(root), "servers")[name] = settings_writer.changed_fields(server)
-            return _replace(places, document)
+        return places.config / FILE
     path = root / PROJECT_FILE
     content = _read_project(path, root)
     entries = content.setdefault("mcpServers", {})
@@ -73,12 +72,8 @@ def remove_server(places: Places, root: Path, scope: Scope, name: str) -> bool:
     if scope == "user":
         return settings_writer.remove_table(places, "mcp_servers", name)
     if scope == "local":
-        with lock_folder(places.config):
-            document = open_document(places.config / FILE)
-            removed = document.get(str(root), {}).get("servers", {}).pop(name, None) is not None
-            if removed:
-                _replace(places, document)
-            return removed
+        with change_document(places.config / FILE) as document:
+            return document.get(str(root), {}).get("servers", {}).pop(name, None) is not None
     path = root / PROJECT_FILE
     content = _read_project(path, root)
     entries = content.get("mcpServers", {})
@@ -94,15 +89,13 @@ def enable_server(places: Places, root: Path, scope: Scope | Literal["other"], n
     if scope == "user":
         settings_writer.set_value(places, dotted_keys.join_key(("mcp_servers", name, "enabled")), "true" if enabled else "false")
         return
-    with lock_folder(places.config):
-        document = open_document(places.config / FILE)
+    with change_document(places.config / FILE) as document:
         if scope == "local":
             _table(document, str(root), "servers", name)["enabled"] = enabled
         else:
             table = _table(document, str(root))
             others = [each for each in table.get("disabled", []) if each != name]
             table["disabled"] = others if enabled else [*others, name]
-        _replace(places, document)
 
 
 def project_entry(server: Server) -> dict[str, Any]:
@@ -117,12 +110,6 @@ def _table(document: Any, *names: str) -> Any:
     for name in names:
         document = document.setdefault(name, {})
     return document
-
-
-def _replace(places: Places, document: Any) -> Path:
-    path = places.config / FILE
-    replace_file(path, document.as_string())
-    return path
 
 
 def _read_project(path: Path, root: Path) -> dict[str, Any]:

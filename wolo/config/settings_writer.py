@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import NODEFAULT, Struct, to_builtins
-from msgspec.structs import FieldInfo, fields
+from msgspec.structs import fields
 
 from wolo.config.dotted_keys import SettingsPlace, join_key, leaf, parse_key
-from wolo.config.files import lock_folder, open_document, read_own, replace_file
+from wolo.config.files import change_document, lock_folder, read_own, replace_file
 from wolo.config.layers import check_user_file
 from wolo.config.permission_rules import EVERYWHERE
 from wolo.config.schema import THEMES
@@ -25,9 +25,8 @@ def set_value(places: Places, key: str, value: str) -> None:
     """Sets one setting in config.toml. Raises ConfigError and leaves the file unchanged if the value is invalid."""
     one = leaf(key, value, SettingsPlace("config.toml"))
     path = places.config / "config.toml"
-    with lock_folder(places.config):
-        document = open_document(path)
-        table: Any = document
+    with change_document(path) as document:
+        table = document
         for name in one.key[:-1]:
             table = table.setdefault(name, {})
             if not isinstance(table, dict):
@@ -36,9 +35,7 @@ def set_value(places: Places, key: str, value: str) -> None:
             table.pop(one.key[-1], None)
         else:
             table[one.key[-1]] = _plain(to_builtins(one.value))
-        text = document.as_string()
-        check_user_file(text.encode(), path)
-        replace_file(path, text)
+        check_user_file(document.as_string().encode(), path)
 
 
 def write_setting(places: Places, key: str, value: str) -> str:
@@ -59,34 +56,30 @@ def write_setting(places: Places, key: str, value: str) -> str:
 def set_table(places: Places, group: str, name: str, table: Struct) -> None:
     """Writes all non-default fields to `group.NAME` in config.toml. Raises ConfigError if the result is invalid."""
     path = places.config / "config.toml"
-    with lock_folder(places.config):
-        document = open_document(path)
-        within: Any = document.setdefault(group, {})
-        within[name] = _plain(changed_fields(table))
-        text = document.as_string()
-        check_user_file(text.encode(), path)
-        replace_file(path, text)
+    with change_document(path) as document:
+        document.setdefault(group, {})[name] = _plain(changed_fields(table))
+        check_user_file(document.as_string().encode(), path)
 
 
 def changed_fields(table: Struct) -> dict[str, Any]:
     """The non-default fields as JSON values, those of nested tables too."""
-    changed = [field for field in fields(table) if not _is_default(table, field)]
-    values = ((field.encode_name, getattr(table, field.name)) for field in changed)
-    return {name: changed_fields(value) if isinstance(value, Struct) else to_builtins(value) for name, value in values}
+    changed = {}
+    for field in fields(table):
+        value = getattr(table, field.name)
+        if value != field.default and (field.default_factory is NODEFAULT or value):
+            changed[field.encode_name] = changed_fields(value) if isinstance(value, Struct) else to_builtins(value)
+    return changed
 
 
 def remove_table(places: Places, group: str, name: str) -> bool:
     """Removes `group.NAME` from config.toml; returns False if it was not there."""
-    path = places.config / "config.toml"
-    with lock_folder(places.config):
-        document = open_document(path)
-        within: Any = document.get(group, {})
+    with change_document(places.config / "config.toml") as document:
+        within = document.get(group, {})
         if name not in within:
             return False
         del within[name]
         if not within:
             del document[group]
-        replace_file(path, document.as_string())
     return True
 
 
@@ -107,41 +100,20 @@ def replace_settings(places: Places, before: bytes, after: bytes) -> None:
 def save_rule(places: Places, workspace: Path | None, rule: str, decision: Decision = "allow") -> None:
     """Saves a rule of an answer, checked by a `Judge`, for this workspace or for all."""
     rule = str(parse_rule(rule, decision))
-    path = places.config / "permissions.toml"
-    with lock_folder(places.config):
-        document = open_document(path)
-        table: Any = document.setdefault(_table_name(places, workspace), {})
-        rules = table.setdefault(decision, [])
+    with change_document(places.config / "permissions.toml") as document:
+        rules = document.setdefault(_table_name(places, workspace), {}).setdefault(decision, [])
         if rule not in rules:
             rules.append(rule)
-            replace_file(path, document.as_string())
 
 
 def delete_rule(places: Places, workspace: Path | None, rule: str) -> list[str]:
     """Removes a saved rule; returns the decisions it was saved under."""
-    path = places.config / "permissions.toml"
-    with lock_folder(places.config):
-        document = open_document(path)
-        table: Any = document.get(_table_name(places, workspace), {})
+    with change_document(places.config / "permissions.toml") as document:
+        table = document.get(_table_name(places, workspace), {})
         decisions = [decision for decision, rules in table.items() if rule in rules]
         for decision in decisions:
             table[decision].remove(rule)
-        if decisions:
-            replace_file(path, document.as_string())
     return decisions
-
-
-def remove_workspace(places: Places, path: Path, workspace: Path) -> None:
-    """Removes the table of a project from a file that has one for each. Raises ConfigError."""
-    with lock_folder(places.config):
-        document = open_document(path)
-        if document.pop(str(workspace), None) is not None:
-            replace_file(path, document.as_string())
-
-
-def _is_default(table: Struct, field: FieldInfo) -> bool:
-    value = getattr(table, field.name)
-    return value == field.default or (field.default_factory is not NODEFAULT and not value)
 
 
 def _table_name(places: Places, workspace: Path | None) -> str:

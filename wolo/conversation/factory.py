@@ -50,8 +50,7 @@ from wolo.workspace.files.file_reading import FileLedger
 
 if TYPE_CHECKING:
     from wolo.agent.finish.finish_check import FinishCheck
-    from wolo.config.python_files.custom_tools import FoundTools
-    from wolo.config.python_files.extension_files import FoundExtensions
+    from wolo.config.python_files.custom_tools import FoundExtensions, FoundTools
     from wolo.conversation.running_extensions import Extensions
     from wolo.conversation.telemetry import Telemetry
     from wolo.tools.web.search_backends import ProviderSearch, SearchService

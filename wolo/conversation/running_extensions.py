@@ -31,7 +31,7 @@ from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, MCP_PREFIX
 if TYPE_CHECKING:
     from wolo.agent.compaction.compactor import Compactor
     from wolo.agent.events import Event
-    from wolo.config.python_files.extension_files import FoundExtensions, ListedExtension
+    from wolo.config.python_files.custom_tools import FoundExtensions, ListedExtension
     from wolo.extensions.custom_tools.tool_listing import ListedCommand
     from wolo.guard.secrets.redactor import Secrets
     from wolo.workspace.processes.command_environment import CommandVariables

@@ -16,8 +16,7 @@ from wolo.frontends.streams import print_line, print_message, print_messages
 from wolo.workspace.root import find_site
 
 if TYPE_CHECKING:
-    from wolo.config.python_files.custom_tools import CustomToolFile
-    from wolo.config.python_files.extension_files import FoundExtensions
+    from wolo.config.python_files.custom_tools import CustomToolFile, FoundExtensions
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -202,7 +201,7 @@ def key(
 
 
 def _name(each: CustomToolFile) -> str:
-    from wolo.config.python_files.extension_files import name_of
+    from wolo.config.python_files.custom_tools import name_of
 
     return name_of(each.file)
 
@@ -210,8 +209,7 @@ def _name(each: CustomToolFile) -> str:
 def _find(trust: bool) -> tuple[list[CustomToolFile], FoundExtensions]:
     from wolo.config import layers, project
     from wolo.config.cli_options import Flags
-    from wolo.config.python_files.custom_tools import find_files
-    from wolo.config.python_files.extension_files import find_extensions
+    from wolo.config.python_files.custom_tools import find_extensions, find_files
 
     site = find_site()
     flags: Flags = {"trust": str(site.root)} if trust else {}

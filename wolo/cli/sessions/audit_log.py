@@ -118,7 +118,8 @@ def purge(
 
 def _remove_settings(root: Path, directories: set[Path]) -> list[str]:
     """Undo data, trust, consents, rules, servers, notes, and prompts of the directories. Returns what could not be removed."""
-    from wolo.config import consents, settings_writer
+    from wolo.config import consents
+    from wolo.config.files import change_document
     from wolo.config.server_scopes import FILE
     from wolo.conversation.resources.file_tracking import checkpoints_folder
     from wolo.conversation.resources.request_prefix import notes_files
@@ -128,10 +129,10 @@ def _remove_settings(root: Path, directories: set[Path]) -> list[str]:
 
     places, problems = find_places(), list[str]()
     try:
-        consents.forget_trust(places, root)
-        consents.forget_consents(places, root)
+        consents.forget(places, root)
         for name in ("permissions.toml", FILE):
-            settings_writer.remove_workspace(places, places.config / name, root)
+            with change_document(places.config / name) as document:
+                document.pop(str(root), None)
     except ConfigError as error:
         problems.append(error.message)
     undo = store_path(checkpoints_folder(places), root)

@@ -1,11 +1,11 @@
-"""Finds custom tools, checks consent, and lists what is in their files."""
+"""Finds custom tools and extensions, checks consent, and lists what their files register."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,7 @@ from wolo.config.files import read_own
 from wolo.config.schema import Config
 from wolo.errors import ConfigError, WoloError
 from wolo.extensions.custom_tools.custom_tool import CustomTool, FileProcess
-from wolo.extensions.custom_tools.tool_listing import ToolFile, ToolListing, describe, list_tools
+from wolo.extensions.custom_tools.tool_listing import ExtensionListing, L, ToolFile, ToolListing, describe, list_tools
 from wolo.extensions.custom_tools.tool_packages import find_installed
 from wolo.guard.sandbox_contract import Sandbox, SandboxedCommand
 from wolo.places import TOOL_PACKAGES, Notices, Places, Site, installation_state, package_folders
@@ -54,10 +54,33 @@ class FoundTools(Struct, frozen=True):
     notices: tuple[str, ...] = ()
 
 
+class ListedExtension(Struct, frozen=True):
+    file: ToolFile
+    listing: ExtensionListing
+
+    @property
+    def name(self) -> str:
+        return name_of(self.file)
+
+
+class FoundExtensions(Struct, frozen=True):
+    extensions: tuple[ListedExtension, ...]
+    sandbox: LoadingSandbox
+    """In which those without effects run; close it after them."""
+    processes: Processes
+    notices: tuple[str, ...]
+
+
+def name_of(file: ToolFile) -> str:
+    """The name of the file, or of the entry point."""
+    where = file.where
+    return Path(where).stem if where.startswith("/") else where.removeprefix("entry point ").partition("=")[0]
+
+
 def find_files(config: Config, site: Site, kind: project.Kind = project.TOOLS) -> list[CustomToolFile]:
     """Files of tools, or extensions, the nearest first. Reads nothing of an untrusted project, and runs nothing."""
     files = project_files(site, kind) if config.trusts_project else []
-    files += own_files(site, kind)
+    files += [_own_file(path, kind) for path in _python_files(site.places.config / kind.name)]
     if kind is project.EXTENSIONS and site.places.plugin_index.exists():
         from wolo.config.plugins.installed import extensions_of  # noqa: PLC0415  # most users have no plugins
 
@@ -68,10 +91,6 @@ def find_files(config: Config, site: Site, kind: project.Kind = project.TOOLS) -
         entry = f"entry point {each}"
         files.append(CustomToolFile(ToolFile(entry, state, entry, is_extension=kind is project.EXTENSIONS), "yours"))
     return files
-
-
-def own_files(site: Site, kind: project.Kind) -> list[CustomToolFile]:
-    return [_own_file(path, kind) for path in _python_files(site.places.config / kind.name)]
 
 
 def project_files(site: Site, kind: project.Kind = project.TOOLS) -> list[CustomToolFile]:
@@ -86,38 +105,54 @@ def save_consent(places: Places, root: Path, file: CustomToolFile, answer: conse
 
 async def find_tools(files: Sequence[CustomToolFile], config: Config, site: Site) -> FoundTools:
     """Lists the tools of all files that may run. A problem costs its file or function only."""
-    processes = Processes(site.places.state / "tools")
-    walls = LoadingSandbox(config, site)
+    processes, sandbox = Processes(site.places.state / "tools"), LoadingSandbox(config, site)
     tools: dict[str, CustomTool] = {}
     notices = Notices()
+    async for file, listing in _list_files(files, site, sandbox, processes, ToolListing, notices):
+        process = FileProcess(file, processes)
+        for listed in listing.tools:
+            if listed.name in _TAKEN or listed.name.startswith("mcp__"):
+                notices.add(f"{file.source}: {listed.name} is not offered: wolo has a tool of this name.")
+            elif listed.name in tools:
+                first = tools[listed.name].source
+                notices.add(f"{file.source}: {listed.name} is not offered: {first} has a tool of this name.")
+            else:
+                tools[listed.name] = CustomTool(listed, listing, process)
+    sandbox.close()
+    return FoundTools(tuple(tools.values()), tuple(notices))
+
+
+async def find_extensions(config: Config, site: Site, files: Sequence[CustomToolFile] | None = None) -> FoundExtensions:
+    """Those that may run, the nearest first. A problem costs its file only, and is a notice."""
+    files = find_files(config, site, project.EXTENSIONS) if files is None else files
+    processes, sandbox, notices = Processes(site.places.state / "extensions"), LoadingSandbox(config, site), Notices()
+    listings = _list_files(files, site, sandbox, processes, ExtensionListing, notices)
+    extensions = [ListedExtension(file, listing) async for file, listing in listings]
+    return FoundExtensions(tuple(extensions), sandbox, processes, tuple(notices))
+
+
+async def _list_files(
+    files: Sequence[CustomToolFile], site: Site, sandbox: LoadingSandbox, processes: Processes, form: type[L], notices: Notices
+) -> AsyncIterator[tuple[ToolFile, L]]:
+    """What each file that may run registers. Notices name those that wait for consent, and problems."""
+    kind, what = ("tools", "Custom tools of this project are not offered")
+    if form is ExtensionListing:
+        kind, what = ("extensions", "Extensions of this project do not run")
     waiting = [each.file.source for each in files if each.consent == "needs consent" and not each.problem]
     if waiting:
         notices.add(
-            f"Custom tools of this project are not offered: {', '.join(waiting)}. They are new or changed and need your consent:"
-            f" wolo tools allow {Path(waiting[0]).stem}"
+            f"{what}: {', '.join(waiting)}. They are new or changed and need your consent:"
+            f" wolo {kind} allow {Path(waiting[0]).stem}"
         )
     for each in files:
         if each.problem:
             notices.add(each.problem)
-        if not each.runs:
-            continue
-        enclose = SandboxedCommand if each.file.declares_effects else walls.enclose
-        env = CommandVariables(inherit="core").select(is_outside=False)  # what a file lists is cached for every environment
-        listing = await list_tools(
-            each.file, site.places.cache / "tools", processes, env, site.real_cwd, enclose, form=ToolListing
-        )
-        notices.extend(describe(each.file, problem) for problem in listing.problems)
-        process = FileProcess(each.file, processes)
-        for listed in listing.tools:
-            if listed.name in _TAKEN or listed.name.startswith("mcp__"):
-                notices.add(f"{each.file.source}: {listed.name} is not offered: wolo has a tool of this name.")
-            elif listed.name in tools:
-                first = tools[listed.name].source
-                notices.add(f"{each.file.source}: {listed.name} is not offered: {first} has a tool of this name.")
-            else:
-                tools[listed.name] = CustomTool(listed, listing, process)
-    walls.close()
-    return FoundTools(tuple(tools.values()), tuple(notices))
+        if each.runs:
+            env = CommandVariables(inherit="core").select(is_outside=False)  # what a file lists is cached for every environment
+            enclose = SandboxedCommand if each.file.declares_effects else sandbox.enclose
+            listing = await list_tools(each.file, site.places.cache / kind, processes, env, site.real_cwd, enclose, form=form)
+            notices.extend(describe(each.file, problem) for problem in listing.problems)
+            yield each.file, listing
 
 
 class LoadingSandbox:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from wolo.config import key_store, project, schema
 from wolo.config.files import lock_folder
-from wolo.config.python_files import custom_tools, extension_files
+from wolo.config.python_files import custom_tools
 from wolo.errors import ExtensionError
 from wolo.extension import LoginStep
 from wolo.models.provider import ProviderSettings
@@ -35,7 +35,7 @@ def add_providers(config: schema.Config, site: Site) -> schema.Config:
     if not (files := _own_files(config, site)):
         return config
     with ThreadPoolExecutor(1) as thread:  # a conversation that opens has a running loop
-        extensions = thread.submit(asyncio.run, extension_files.find_extensions(config, site, files)).result()
+        extensions = thread.submit(asyncio.run, custom_tools.find_extensions(config, site, files)).result()
     extensions.sandbox.close()
     providers, notices = dict(config.settings.providers), Notices()
     for extension in extensions.extensions:
@@ -62,7 +62,7 @@ def is_key_program(api_key: str) -> bool:
 
 async def fetch_key(config: schema.Config, site: Site, extension: str, provider: str) -> str:
     """The key that an extension fetches. Raises ExtensionError and ConfigError."""
-    extensions = await extension_files.find_extensions(replace(config, trusts_project=False), site)
+    extensions = await custom_tools.find_extensions(replace(config, trusts_project=False), site)
     each = next((each for each in extensions.extensions if each.name == extension and provider in each.listing.logins), None)
     if each is None:
         raise ExtensionError(f"There is no extension {extension} with a login for {provider}.", hint="wolo extensions list")
@@ -81,7 +81,7 @@ async def run_dialog(config: schema.Config, site: Site, provider: str, show: Sho
     files = _own_files(config, site)
     if not files or any(each.startswith(f"providers.{provider}.") for each in config.sources):
         return None
-    extensions = await extension_files.find_extensions(config, site, files)
+    extensions = await custom_tools.find_extensions(config, site, files)
     each = next((each for each in extensions.extensions if provider in each.listing.providers), None)
     if each is None or provider not in each.listing.dialogs:
         return None
@@ -106,7 +106,7 @@ def _own_files(config: schema.Config, site: Site) -> list[custom_tools.CustomToo
 
 @asynccontextmanager
 async def _start(
-    each: extension_files.ListedExtension, extensions: extension_files.FoundExtensions, site: Site
+    each: custom_tools.ListedExtension, extensions: custom_tools.FoundExtensions, site: Site
 ) -> AsyncIterator[ExtensionHost]:
     """Outside of the sandbox: a login is the user's own program."""
     from wolo.extensions.custom_tools.extension_host import ExtensionHost, ExtensionLaunch  # noqa: PLC0415  # only for logins

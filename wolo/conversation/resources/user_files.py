@@ -29,8 +29,7 @@ from wolo.tools.tool import OfferedSkill
 from wolo.tools.toolbox import BUILTIN_WITH_COMPLETION, MCP_PREFIX
 
 if TYPE_CHECKING:
-    from wolo.config.python_files.custom_tools import FoundTools
-    from wolo.config.python_files.extension_files import FoundExtensions
+    from wolo.config.python_files.custom_tools import FoundExtensions, FoundTools
     from wolo.extensions.command_files import Commands
     from wolo.extensions.hooks.definitions import Hook
     from wolo.extensions.output_styles import OutputStyle
@@ -101,9 +100,9 @@ async def find_extensions(config: Config, site: Site) -> FoundExtensions | None:
         has_some = any(each.contents.extensions for each in enabled_plugins(site.places, Notices()))
     if not has_some:
         return None
-    from wolo.config.python_files import extension_files  # noqa: PLC0415  # few users have some
+    from wolo.config.python_files import custom_tools  # noqa: PLC0415  # few users have some
 
-    return await extension_files.find_extensions(config, site)
+    return await custom_tools.find_extensions(config, site)
 
 
 def _has_python_files(site: Site, kind: Kind) -> bool:
