@@ -18,9 +18,8 @@ from msgspec.structs import replace
 from tests.mcp.test_client import FAKES, context, serving, settled
 from wolo.errors import ToolError
 from wolo.mcp.connection import Completing
-from wolo.mcp.elicitation import default_values, read_fields
 from wolo.mcp.server import Server
-from wolo.mcp.server_requests import Caller, SampleAnswer, SampleRequest, ServerRequests
+from wolo.mcp.server_requests import Caller, SampleAnswer, SampleRequest, ServerRequests, default_values, read_fields
 from wolo.mcp.servers import Servers
 from wolo.mcp.uri_templates import complete_template
 from wolo.tools.tool import CallContext

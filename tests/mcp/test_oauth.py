@@ -34,7 +34,7 @@ from wolo.mcp.logins import SavedLogin, login_key
 from wolo.mcp.oauth.callback import LoginFailed
 from wolo.mcp.oauth.clients import revocations
 from wolo.mcp.oauth.login import log_in, log_out
-from wolo.mcp.oauth.metadata_addresses import MetadataAddresses
+from wolo.mcp.oauth.provider import MetadataAddresses
 from wolo.mcp.sdk_transport import plain_client
 from wolo.mcp.server import ConfiguredServer, OAuth, Server, ServerEnvironment
 from wolo.mcp.server_requests import Caller

@@ -73,16 +73,14 @@ def _request_before(outgoing: NextRequest) -> dict[str, Any] | None:
     """The request of the last answer: the prefix of the next one."""
     messages = outgoing.request.messages
     last = next((at for at in range(len(messages) - 1, 0, -1) if messages[at].role == "assistant"), 0)
-    if not last or not _asks_for_an_answer(messages[:last]):
+    if not last:
+        return None
+    seen = {call.id for message in messages[: last - 1] if message.role == "assistant" for call in message.calls}
+    asking = visible_message(messages[last - 1], seen)
+    if asking is None or not (asking.role == "user" or asking.calls):
         return None  # that request ended with a nudge, which is not saved
     body: dict[str, Any] = json.loads(outgoing.encode(messages[:last]))
     return body
-
-
-def _asks_for_an_answer(messages: Sequence[Message]) -> bool:
-    seen = {call.id for message in messages[:-1] if message.role == "assistant" for call in message.calls}
-    last = visible_message(messages[-1], seen)
-    return last is not None and (last.role == "user" or bool(last.calls))
 
 
 # The session

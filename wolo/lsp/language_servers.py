@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from wolo.lsp.lsp_client import LspClient, ServerFailed, Start
-from wolo.lsp.messages import Problem, describe, new_errors, uri_of
+from wolo.lsp.messages import Problem, describe, new_errors
 from wolo.lsp.server_table import ServerSpec
 
 COLD_S = 5.0
@@ -80,7 +80,7 @@ class LanguageServers:
             raise ServerFailed("the server has failed" if failed else "no installed language server knows this file")
         try:
             async with self._locks[client.spec.name]:
-                return await client.ask(path, text, method, {"textDocument": {"uri": uri_of(path)}, **params})
+                return await client.ask(path, text, method, {"textDocument": {"uri": path.as_uri()}, **params})
         except TimeoutError:
             raise ServerFailed(f"{client.spec.name} did not answer in time; it may still be reading the project") from None
 
@@ -102,18 +102,14 @@ class LanguageServers:
 
     def states(self) -> dict[str, str]:
         """By server: `running`, `starting`, `failed: …`, or empty: not started."""
-        return {each.name: self._state(each.name) for each in self._installed}
+        states = {name: f"failed: {each.why}" if each.state == "failed" else each.state for name, each in self._clients.items()}
+        return {each.name: states.get(each.name, "") for each in self._installed}
 
     def close(self) -> None:
         for check in self._waiting.values():
             check.task.cancel()
         for client in self._clients.values():
             client.close()
-
-    def _state(self, name: str) -> str:
-        if (client := self._clients.get(name)) is None:
-            return ""
-        return f"failed: {client.why}" if client.state == "failed" else client.state
 
     def _client(self, path: Path) -> LspClient | None:
         """Starts the server of the file if needed; None: there is none, or it has failed."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from wolo.lsp.messages import BadMessage, Problem, encode, path_of, read_errors, read_message, uri_of
+from wolo.lsp.messages import BadMessage, Problem, encode, path_of, read_errors, read_message
 from wolo.lsp.server_table import ServerSpec, language_of
 from wolo.messages.terminal_text import clean_line
 from wolo.workspace.processes.piped_program import PipedProgram
@@ -91,7 +91,7 @@ class LspClient:
         if self.spec.pulls and file.published != file.version:
             self._num_requests += 1
             self._pulled[self._num_requests] = (file, file.version)
-            document = {"textDocument": {"uri": uri_of(path)}}
+            document = {"textDocument": {"uri": path.as_uri()}}
             await self._send({"id": self._num_requests, "method": "textDocument/diagnostic", "params": document})
         await self._until_published(file)
         return file.errors
@@ -120,17 +120,17 @@ class LspClient:
             while len(self._files) >= MOST_OPEN:
                 oldest = next(iter(self._files))
                 del self._files[oldest]
-                closed = {"textDocument": {"uri": uri_of(Path(oldest))}}
+                closed = {"textDocument": {"uri": Path(oldest).as_uri()}}
                 await self._send({"method": "textDocument/didClose", "params": closed})
             file = self._files[name] = _OpenFile(text, 1)
             language = self.spec.languages.get(path.suffix.lower()) or language_of(path)
-            document = {"uri": uri_of(path), "languageId": language, "version": 1, "text": text}
+            document = {"uri": path.as_uri(), "languageId": language, "version": 1, "text": text}
             await self._send({"method": "textDocument/didOpen", "params": {"textDocument": document}})
         elif file.text != text:
             file.text, file.version = text, file.version + 1
-            changed = {"textDocument": {"uri": uri_of(path), "version": file.version}, "contentChanges": [{"text": text}]}
+            changed = {"textDocument": {"uri": path.as_uri(), "version": file.version}, "contentChanges": [{"text": text}]}
             await self._send({"method": "textDocument/didChange", "params": changed})
-            await self._send({"method": "textDocument/didSave", "params": {"textDocument": {"uri": uri_of(path)}}})
+            await self._send({"method": "textDocument/didSave", "params": {"textDocument": {"uri": path.as_uri()}}})
         return file
 
     def close(self) -> None:
@@ -166,7 +166,7 @@ class LspClient:
         try:
             self._program = await self._start(self.spec)
             # Without a process id: a server in its own process namespace would take wolo to be gone
-            root = uri_of(self._root)
+            root = self._root.as_uri()
             await self._send(
                 {
                     "id": 1,
@@ -245,7 +245,7 @@ class LspClient:
         elif method == "workspace/applyEdit":
             await self._send({"id": id_, "result": {"applied": False}})
         elif method == "workspace/workspaceFolders":
-            await self._send({"id": id_, "result": [{"uri": uri_of(self._root), "name": self._root.name}]})
+            await self._send({"id": id_, "result": [{"uri": self._root.as_uri(), "name": self._root.name}]})
         elif method.startswith(("client/", "window/", "workspace/")):
             await self._send({"id": id_, "result": None})
         else:

@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -117,7 +116,3 @@ def describe(server: str, shown: str, errors: Sequence[Problem]) -> str:
     rows = [f"{shown}:{each.line}:{each.column}: {each.text}" for each in errors[:MOST_SHOWN]]
     more = [f"… and {len(errors) - MOST_SHOWN} more"] if len(errors) > MOST_SHOWN else []
     return "\n".join((f"[{server}: {count} after this edit]", *rows, *more))
-
-
-def uri_of(path: Path) -> str:
-    return path.as_uri()

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from wolo.errors import ConfigError, ToolError
 from wolo.mcp.connection import LONGEST_LINE_BYTES, Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
 from wolo.mcp.listings import ServerListing
-from wolo.mcp.oauth.run_auth import find_auth
+from wolo.mcp.oauth.login import find_auth
 from wolo.mcp.references import INPUT, fill_in, with_bare
 from wolo.mcp.server import Server, ServerEnvironment, is_address
 from wolo.mcp.server_requests import Caller, ServerRequests
@@ -196,10 +196,10 @@ class McpClient:
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[Connection]:
         if exchange := self._around.hosted.get(self.name):
-            from wolo.mcp.hosted.hosted_server import connect_hosted  # noqa: PLC0415  # few programs have any
+            from wolo.mcp.hosted.hosted_server import HostedConnection  # noqa: PLC0415  # few programs have any
 
             self._loaded.set()
-            yield await connect_hosted(exchange)
+            yield await HostedConnection(exchange).open()
             return
         sdk = await asyncio.to_thread(_load)
         self._loaded.set()

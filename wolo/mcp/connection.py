@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from wolo.mcp.listings import ServerListing
-from wolo.mcp.tool_answer import Item, ToolAnswer
+from wolo.mcp.tool_answer import Item, ToolAnswer, read_items
 
 LONGEST_LINE_BYTES = 64 * 1024 * 1024
 """Maximum size of a message; over stdio each is a line."""
@@ -34,6 +34,17 @@ class RequestRejected(Exception):
 class PromptMessage(Struct, frozen=True):
     role: str
     items: tuple[Item, ...]
+
+
+def read_messages(messages: object) -> tuple[PromptMessage, ...]:
+    """Of the result of a prompt."""
+    read = []
+    for each in messages if isinstance(messages, list) else []:
+        if isinstance(each, Mapping):
+            content = each.get("content")
+            items = read_items(content if isinstance(content, list) else [content])
+            read.append(PromptMessage(str(each.get("role", "user")), tuple(items)))
+    return tuple(read)
 
 
 class Completing(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""MCP tools as our own: names, schemas and calls, each judged as `mcp:SERVER/TOOL`."""
+"""MCP tools and resources as our own tools: names, schemas and calls, each judged as `mcp:SERVER/TOOL`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ from wolo.tools.tool import FIND_TOOLS, READ_RESOURCE, CallContext, ToolServices
 from wolo.tools.tool_values import Answered, CallResult, Interrupted
 
 INTERRUPTED = "[interrupted: the server was told to stop; the call may have had effects]\n"
+_MOST_LISTED = 200
+_PARAMETERS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "server": {"type": "string", "description": "name of the MCP server"},
+        "uri": {"type": "string", "description": "URI of the resource; leave it out to list the resources of the server"},
+    },
+    "required": ["server"],
+}
 
 
 class RemoteTool:
@@ -207,3 +216,59 @@ def _unwrap(value: Any, schema: Any) -> Any:
     except (msgspec.DecodeError, RecursionError):
         return value
     return read if isinstance(read, list if kind == "array" else dict) else value
+
+
+class ReadResource:
+    aliases: Mapping[str, str] = {}
+    reads_only = False
+    name = READ_RESOURCE
+    server = ""
+    """It belongs to no single server."""
+    is_gone = False
+
+    def __init__(self, clients: Mapping[str, McpClient], offers: Mapping[str, listings.ServerListing]) -> None:
+        """Both are live."""
+        self._clients = clients
+        self._listings = offers
+        about = "Read a resource of an MCP server (a file, a record, a page) by its URI, or list its resources and URI templates."
+        self.spec = ToolSpec(READ_RESOURCE, about, _PARAMETERS)
+
+    def intents(self, args: Mapping[str, Any], services: ToolServices) -> Sequence[Intent]:
+        server = self._server(args)
+        return (CallIntent(f"mcp:{server}/{READ_RESOURCE}"),)
+
+    async def run(self, args: Mapping[str, Any], call: CallContext) -> CallResult:
+        if recorded := call.services.recorded_result(call.call_id):
+            return recorded
+        server, uri = self._server(args), str(args.get("uri") or "").strip()
+        if not uri:
+            return CallResult(self._list(server))
+        began = time.monotonic()
+        try:
+            items = await self._clients[server].read(uri)
+        except asyncio.CancelledError as error:
+            raise Interrupted(CallResult(INTERRUPTED, outcome="interrupted")) from error
+        return answer_result(
+            self.name, tool_answer.ToolAnswer(items or ("[the resource is empty]",)), call, time.monotonic() - began
+        )
+
+    def _server(self, args: Mapping[str, Any]) -> str:
+        having = [name for name, listing in self._listings.items() if listing.resources]
+        server = str(args.get("server") or (having[0] if len(having) == 1 else ""))
+        if server not in self._clients:
+            raise ToolError(
+                f"read_resource: there is no server `{server}`. Servers with resources: {', '.join(having) or 'none'}."
+            )
+        return server
+
+    def _list(self, server: str) -> str:
+        resources = self._listings.get(server, listings.ServerListing()).resources
+        if not resources:
+            return f"{server} lists no resources."
+        lines = [
+            f"- {each.uri}{' (a template)' if each.is_template else ''}"
+            f"{': ' if each.name or each.description else ''}{' - '.join(filter(None, (each.name, each.description)))}"
+            for each in resources[:_MOST_LISTED]
+        ]
+        more = len(resources) - _MOST_LISTED
+        return "\n".join([*lines, *([f"… and {more} more"] if more > 0 else [])])

@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from wolo import __version__
 from wolo.errors import ConfigError, WoloError
-from wolo.mcp.connection import Completing, Connection, ConnectionLost, PromptMessage, RequestRejected
+from wolo.mcp.connection import Completing, Connection, ConnectionLost, PromptMessage, RequestRejected, read_messages
 from wolo.mcp.listings import MOST_PROMPTS, MOST_RESOURCES, MOST_TOOLS, ServerListing, read_listed, read_prompts, read_resources
 from wolo.mcp.sdk_tasks import call_as_task, runs_tasks, task_only
 from wolo.mcp.sdk_transport import INVALID, RAW, Transport, make_http_client, pipe_streams, raw_result, tidy
@@ -72,14 +72,13 @@ async def connect_http(
         made.append(make_http_client(url, headers, environ, on_message, auth=auth, **more))
         return made[-1]
 
-    def modern() -> Transport:
+    def transport() -> Transport:
+        if old:
+            return sse_client(url, httpx_client_factory=lambda headers=None, timeout=None, auth=None: client())
         return streamable_http_client(url, http_client=client())
 
-    def sse() -> Transport:
-        return sse_client(url, httpx_client_factory=lambda headers=None, timeout=None, auth=None: client())
-
     try:
-        async with _connect(sse if old else modern, requests) as link:
+        async with _connect(transport, requests) as link:
             yield link
     finally:
         for each in made:
@@ -235,8 +234,7 @@ class _Link:
         async with _limit(timeout_s):
             with _translating():
                 result = await self._connected.get_prompt(name, dict(arguments))
-        messages = raw_result(result).get("messages")
-        return tuple(_prompt_message(each) for each in messages if isinstance(each, dict)) if isinstance(messages, list) else ()
+        return read_messages(raw_result(result).get("messages"))
 
     async def complete(self, completing: Completing) -> tuple[str, ...]:
         if self._connected.server_capabilities.completions is None:
@@ -319,11 +317,6 @@ async def _limit(timeout_s: float) -> AsyncIterator[asyncio.Timeout]:
             yield deadline
     except TimeoutError:
         raise RequestRejected("it did not answer in time") from None
-
-
-def _prompt_message(message: Mapping[str, Any]) -> PromptMessage:
-    content = message.get("content")
-    return PromptMessage(str(message.get("role")), tuple(read_items(content if isinstance(content, list) else [content])))
 
 
 def _output_schemas(entries: list[object]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -11,8 +11,7 @@ from wolo.tools.tool import READ_RESOURCE
 
 if TYPE_CHECKING:
     from wolo.mcp.client import McpClient
-    from wolo.mcp.mcp_tool import RemoteTool
-    from wolo.mcp.resource_tool import ReadResource
+    from wolo.mcp.mcp_tool import ReadResource, RemoteTool
 
 MOST_INSTRUCTIONS = 4000
 """Maximum characters of a server's instructions, which are part of every request."""
@@ -59,7 +58,7 @@ class ServerOffers:
             self._note(client.name, [f"{len(new) - room:,} of its tools are not offered: wolo takes at most {MOST_TOOLS:,}"])
         self.listings[client.name] = listing
         if listing.resources and READ_RESOURCE not in known:
-            from wolo.mcp.resource_tool import ReadResource  # noqa: PLC0415  # few servers have resources
+            from wolo.mcp.mcp_tool import ReadResource  # noqa: PLC0415  # few servers have resources
 
             self._arrived.append(ReadResource(self._clients, self.listings))
         if is_current:

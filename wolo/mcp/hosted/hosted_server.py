@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Self
 
 from wolo import __version__
-from wolo.mcp.connection import Completing, ConnectionLost, PromptMessage, RequestRejected
+from wolo.mcp.connection import Completing, ConnectionLost, PromptMessage, RequestRejected, read_messages
 from wolo.mcp.listings import ServerListing, read_listed, read_prompts, read_resources
-from wolo.mcp.tool_answer import Item, ToolAnswer, read_answer, read_contents, read_items
+from wolo.mcp.tool_answer import Item, ToolAnswer, read_answer, read_contents
 
 PROTOCOL_VERSION = "2025-06-18"
 MOST_PAGES = 50
 Exchange = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Delivers a JSON-RPC message and returns the reply. Raises ConnectionError when the program is gone, ValueError when it
 refuses."""
-
-
-async def connect_hosted(exchange: Exchange) -> HostedConnection:
-    """Raises ConnectionLost and RequestRejected."""
-    connection = HostedConnection(exchange)
-    await connection.open()
-    return connection
 
 
 class HostedConnection:
@@ -36,10 +29,12 @@ class HostedConnection:
         self._server: Mapping[str, Any] = {}
         """The server's answer to `initialize`."""
 
-    async def open(self) -> None:
+    async def open(self) -> Self:
+        """Raises ConnectionLost and RequestRejected."""
         about = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": {"name": "wolo", "version": __version__}}
         self._server = await self._request("initialize", about)
         await self._deliver({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return self
 
     async def listing(self) -> ServerListing:
         offers = self._server.get("capabilities")
@@ -60,12 +55,7 @@ class HostedConnection:
 
     async def prompt(self, name: str, arguments: Mapping[str, str], timeout_s: float) -> tuple[PromptMessage, ...]:
         result = await self._request("prompts/get", {"name": name, "arguments": dict(arguments)}, timeout_s)
-        messages = result.get("messages")
-        return tuple(
-            PromptMessage(str(each.get("role", "user")), tuple(read_items([each.get("content")])))
-            for each in (messages if isinstance(messages, list) else ())
-            if isinstance(each, Mapping)
-        )
+        return read_messages(result.get("messages"))
 
     async def complete(self, completing: Completing) -> tuple[str, ...]:
         return ()

@@ -20,13 +20,13 @@ from mcp.shared import auth
 from wolo.errors import ConfigError
 from wolo.mcp.logins import LoginStore, SavedLogin
 from wolo.mcp.oauth.callback import Callback
-from wolo.mcp.oauth.metadata_addresses import MetadataAddresses
 from wolo.mcp.oauth.provider import (
     EARLY_S,
     HEADERS,
     AssertionProvider,
     BrowserProvider,
     KeyProvider,
+    MetadataAddresses,
     OAuthProvider,
     SecretProvider,
     Storage,

@@ -1,19 +1,24 @@
-"""Logs in to an MCP server for the user, and out again."""
+"""Logs in to MCP servers and out again, and authenticates the requests of a run with what was saved."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+
+from msgspec.structs import replace
 
 from wolo.errors import ConfigError
 from wolo.mcp import listings, logins, references, server_requests
 from wolo.mcp.connection import ADDRESSES, ConnectionLost, RequestRejected
 from wolo.mcp.oauth.callback import Callback, LoginFailed
-from wolo.mcp.oauth.run_auth import expand
-from wolo.mcp.server import Server
+from wolo.mcp.server import OAuth, Server, ServerEnvironment
 from wolo.tools.web.address import Hosts
+
+if TYPE_CHECKING:
+    import httpx2
+
 
 _REVOKE_S = 10.0
 
@@ -78,7 +83,7 @@ async def log_out(name: str, server: Server, store: logins.LoginStore, environ: 
     if saved is not None and saved.tokens and (saved.metadata or {}).get("revocation_endpoint"):
         with suppress(Exception):  # the tokens are gone from here; their server may be gone too
             from wolo.mcp.oauth.clients import revocations  # noqa: PLC0415
-            from wolo.mcp.oauth.metadata_addresses import MetadataAddresses  # noqa: PLC0415
+            from wolo.mcp.oauth.provider import MetadataAddresses  # noqa: PLC0415
             from wolo.mcp.sdk_transport import plain_client  # noqa: PLC0415  # most of a second
 
             url = server_url(server, environ)
@@ -93,3 +98,29 @@ async def log_out(name: str, server: Server, store: logins.LoginStore, environ: 
 def server_url(server: Server, environ: Mapping[str, str]) -> str:
     """Raises ConfigError for unset variables."""
     return references.fill_in(server.url, environ, "url")
+
+
+def find_auth(
+    name: str, server: Server, url: str, around: ServerEnvironment, on_refused: Callable[[str], None]
+) -> httpx2.Auth | None:
+    """None without a login. `url` has its variables expanded.
+
+    Raises ConfigError.
+    """
+    if around.logins is None or any(header.lower() == "authorization" for header in server.headers):
+        return None
+    key = logins.login_key(name, url)
+    if server.oauth.grant == "authorization_code" and around.logins.read(key) is None:
+        return None
+    from wolo.mcp.oauth.clients import make_provider  # noqa: PLC0415  # the SDK
+
+    return make_provider(url, expand(server.oauth, around.environ), around.logins, key, on_refused)
+
+
+def expand(oauth: OAuth, environ: Mapping[str, str]) -> OAuth:
+    """With the values of variables. Raises ConfigError for unset ones."""
+    names = (
+        *("client_id", "client_secret", "private_key", "id_token"),
+        *("idp_token_endpoint", "idp_client_id", "client_metadata_url", "issuer"),
+    )
+    return replace(oauth, **{name: references.fill_in(getattr(oauth, name), environ, f"oauth.{name}") for name in names})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Any
@@ -20,11 +21,13 @@ from mcp.shared import auth
 from msgspec.structs import replace
 
 from wolo import __version__
+from wolo.errors import ToolError
 from wolo.mcp.connection import ADDRESSES, PEER
 from wolo.mcp.logins import LoginStore, SavedLogin
 from wolo.mcp.oauth.callback import Callback, LoginFailed
-from wolo.mcp.oauth.metadata_addresses import MetadataAddresses
 from wolo.mcp.server import OAuth
+from wolo.models.address import origin, proxy_for
+from wolo.tools.web.address import Hosts, read_address
 
 EARLY_S = 30.0
 """Tokens are refreshed this long before they expire."""
@@ -318,3 +321,42 @@ def _origin(url: httpx2.URL) -> tuple[str, str, int | None]:
 
 def _plain(model: Any) -> Mapping[str, Any] | None:
     return None if model is None else model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class MetadataAddresses:
+    def __init__(self, server_url: str, issuer: str = "", hosts: Hosts | None = None) -> None:
+        """`issuer`: the authorization server that the user named, which may be anywhere."""
+        self.peer = ""
+        """IP address at which the server answered; empty: not known, or behind a proxy."""
+        self._server_url, self._issuer = server_url, issuer
+        self._hosts = hosts or Hosts()
+
+    async def resolve(self, url: str) -> tuple[str, ...]:
+        """The IP addresses that may be contacted for `url`; empty: any. Raises LoginFailed."""
+        if self._issuer and origin(url) == origin(self._issuer):
+            return ()
+        try:
+            if await self._is_server_private():
+                return ()
+            address = read_address(url)
+            if proxy_for(address.url, os.environ):
+                self._hosts.check_name(address)
+                return ()
+            return await self._hosts.find(address)
+        except ToolError as error:
+            raise LoginFailed(f"the server leads to {url.partition('?')[0]}: {error.message.rstrip('.')}") from error
+        except OSError as error:
+            raise LoginFailed(f"the server leads to {url.partition('?')[0]}, which has no address") from error
+
+    async def _is_server_private(self) -> bool:
+        """Judges the connection itself where there was one: a name can mean another address at each lookup."""
+        if self.peer:
+            return not self._hosts.is_open(self.peer)
+        server = read_address(self._server_url)
+        try:
+            self._hosts.check_name(server)
+        except ToolError:
+            return True
+        if server.is_literal or proxy_for(server.url, os.environ):
+            return False
+        return not any(map(self._hosts.is_open, await self._hosts.look_up(server.host, server.port)))
