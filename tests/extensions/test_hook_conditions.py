@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from wolo.extensions.hooks.claude_calls import to_claude_calls
-from wolo.extensions.hooks.definitions import is_rule
+from wolo.extensions.hooks.definitions import RULE
 from wolo.extensions.hooks.hook_files import read_hooks
 from wolo.extensions.hooks.matchers import holds, names_of
 
@@ -82,8 +83,8 @@ def test_hosts_and_other_tools() -> None:
 
 
 def test_invalid_condition_is_a_problem_and_unreadable_guard() -> None:
-    assert is_rule("Bash(git *)")
-    assert not is_rule("Bash(git *) && Edit")
+    assert re.fullmatch(RULE, "Bash(git *)")
+    assert not re.fullmatch(RULE, "Bash(git *) && Edit")
 
     def problems(event: str, condition: object) -> tuple[int, int]:
         content = {"hooks": {event: [{"hooks": [{"command": "x", "if": condition}]}]}}

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from wolo.errors import WoloError
+from wolo.errors import ExtensionError, WoloError
 from wolo.extensions.markdown_files import (
     NAME_RULE,
     Document,
@@ -56,6 +55,11 @@ DEEPEST = 4
 """Levels of folders in which agents may be grouped."""
 _NOTES = r"(?i)(readme|changelog|contributing|license|agents|claude|gemini|index)\.md"
 """Files without settings that describe a folder rather than an agent."""
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    **{"read": ("read", "grep", "glob", "list"), "edit": ("edit",), "command": ("bash",)},
+    **{"browser": ("webfetch", "websearch"), "mcp": ("mcp",)},
+}
+"""Tools as OpenCode's permissions name them."""
 
 
 class AgentProfile(Struct, frozen=True, kw_only=True):
@@ -129,10 +133,8 @@ def find_agents(shelves: Iterable[ExtensionFolder]) -> Agents:
     reading = _AgentReader()
     for shelf in shelves:
         reading.add(shelf)
-    found = reading.found
-    for profile in BUILTIN:
-        found.setdefault(profile.name, profile)
-    return Agents(tuple(found[name] for name in sorted(found)), reading.notices())
+    profiles = {each.name: each for each in BUILTIN} | reading.profiles
+    return Agents(tuple(profiles[name] for name in sorted(profiles)), reading.notices())
 
 
 def find_agent(profiles: Iterable[AgentProfile], name: str) -> AgentProfile | None:
@@ -146,7 +148,7 @@ def find_agent(profiles: Iterable[AgentProfile], name: str) -> AgentProfile | No
 
 class _AgentReader:
     def __init__(self) -> None:
-        self.found: dict[str, AgentProfile] = {}
+        self.profiles: dict[str, AgentProfile] = {}
         self._notices = Notices()
         self._problems: list[str] = []
         """Files that are not valid YAML."""
@@ -156,14 +158,14 @@ class _AgentReader:
     def add(self, shelf: ExtensionFolder) -> None:
         here: dict[str, Path] = {}
         for path in _below(shelf, self._notices, {resolve_path(shelf.folder)}):
-            if len(self.found) >= MOST_AGENTS:
+            if len(self.profiles) >= MOST_AGENTS:
                 self._notices.add(f"There are more than {MOST_AGENTS} agents; the rest is left out.")
                 return
             for profile in self._read(path, shelf):
                 if other := here.get(profile.name):
                     self._notices.add(f"{show_path(path)} is left out: {show_path(other)} has the same name, {profile.name}.")
                 here.setdefault(profile.name, path)
-                self.found.setdefault(profile.name, profile)
+                self.profiles.setdefault(profile.name, profile)
 
     def notices(self) -> tuple[str, ...]:
         unused = [
@@ -204,25 +206,24 @@ def _below(folder: ExtensionFolder, notices: Notices, seen: set[str], depth: int
     if folder.folder.name == ROO_MODES and os.path.lexists(folder.folder):
         yield folder.folder
     forms = (".md", ".toml") if ".codex" in folder.folder.parts else (".md",)
-    inner: list[Path] = []
+    inner: list[ExtensionFolder] = []
     for entry in entries(folder, notices):
         if entry.name.endswith(forms):
             yield Path(entry.path)
-        elif entry.is_dir() and (real := resolve_path(entry.path)) not in seen and len(seen) < MOST_FOLDERS:
-            seen.add(real)
-            inner.append(Path(entry.path))
-    if depth < DEEPEST:
-        for each in inner:
-            yield from _below(replace(folder, folder=each, only=None), notices, seen, depth + 1)
+        elif below := folder.enter(entry, seen, MOST_FOLDERS):
+            inner.append(below)
+    for each in inner if depth < DEEPEST else ():
+        yield from _below(each, notices, seen, depth + 1)
 
 
 def _documents(text: str, path: Path) -> list[Document]:
     """One of Markdown, a role of Codex, or the modes of Roo Code. Raises ExtensionError."""
     name = show_path(path)
     if path.name == ROO_MODES:
-        from wolo.extensions.roo_modes import read_modes  # noqa: PLC0415  # few have such files
-
-        return read_modes(text, name, path.parent)
+        modes = parse_settings(text.encode(), name).get("customModes")
+        if not isinstance(modes, list) or not all(isinstance(mode, dict) for mode in modes):
+            raise ExtensionError(f"{name}: customModes is no list of modes.")
+        return [_as_document(mode, name, path.parent) for mode in modes]
     if path.suffix != ".toml":
         return [read_document(text, name)]
     fields = parse_settings(text.encode(), name)
@@ -280,7 +281,7 @@ def _profile(document: Document, path: Path, shelf: ExtensionFolder, notices: No
         raise document.wrong("mode", f"must be one of {', '.join(get_args(Mode))}")
     hooks: tuple[tuple[str, Hook], ...] = ()
     if document.has_hooks:
-        from wolo.extensions.component_hooks import hooks_of  # noqa: PLC0415  # few files have hooks
+        from wolo.extensions.hooks.hook_files import hooks_of  # noqa: PLC0415  # few files have hooks
 
         hooks = hooks_of(document, path, shelf)
     return AgentProfile(
@@ -313,3 +314,23 @@ def _name(document: Document, path: Path, notices: Notices) -> str:
     if called != name:
         notices.add(f"{document.name}: {NAME_RULE}; the agent is called {called}.")
     return called
+
+
+def _as_document(mode: Mapping[str, Any], name: str, folder: Path) -> Document:
+    def text(*keys: str) -> str:
+        return next((each for key in keys if isinstance(each := mode.get(key), str) and each.strip()), "")
+
+    groups: dict[str, Mapping[str, Any]] = {}
+    for each in given if isinstance(given := mode.get("groups"), list) else []:
+        group, *limits = each if isinstance(each, list) and each else [each]
+        groups[str(group)] = limits[0] if limits and isinstance(limits[0], dict) else {}
+    denied = {tool: "deny" for group, tools in _GROUPS.items() if group not in groups for tool in tools}
+    pattern = groups.get("edit", {}).get("fileRegex")
+    limit = f"Edit only files that match the regular expression {pattern}." if pattern else ""
+    permission: dict[str, Any] = denied | ({"edit": "ask"} if pattern else {})  # wolo has no such rules
+    about = text("description", "whenToUse", "roleDefinition").partition("\n")[0]
+    own = f".roo/rules-{text('slug')}"
+    has_rules = text("slug").replace("-", "").isalnum() and (folder / own).is_dir()
+    rules = f"Before you begin, read the files in {folder / own}: the rules of this mode." if has_rules else ""
+    prompt = "\n\n".join(filter(None, (text("roleDefinition"), text("customInstructions"), rules, limit)))
+    return Document({"name": text("slug", "name"), "description": about, "permission": permission}, prompt, name)

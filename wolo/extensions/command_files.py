@@ -5,7 +5,6 @@ A command's name is its path; its text has placeholders for arguments and shell 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -31,6 +30,7 @@ from wolo.extensions.markdown_files import (
 from wolo.extensions.settings_documents import parse_settings
 from wolo.messages.terminal_text import clean_line, escape_hidden
 from wolo.places import Notices
+from wolo.workspace.root import resolve_path
 
 if TYPE_CHECKING:
     from wolo.extensions.command_templates import Piece
@@ -78,7 +78,8 @@ def find_commands(shelves: Sequence[ExtensionFolder]) -> Commands:
     """Sorted by name; the first of a name wins."""
     commands: dict[str, WrittenCommand] = {}
     notices = Notices()
-    for number, (shelf, path, name) in enumerate(_files(shelves, notices)):
+    files = (found for each in shelves for found in _below(each, each, each.qualify(""), 1, notices, {resolve_path(each.folder)}))
+    for number, (shelf, path, name) in enumerate(files):
         if number == MOST_COMMANDS:
             notices.add(f"There are more than {MOST_COMMANDS} written commands; the rest is left out.")
             break
@@ -108,11 +109,6 @@ def fill(command: WrittenCommand, typed: str) -> tuple[Piece, ...]:
     return fill_markdown(body, arguments(typed, command.arguments, is_codex=is_codex))
 
 
-def _files(shelves: Sequence[ExtensionFolder], notices: Notices) -> Iterator[tuple[ExtensionFolder, Path, str]]:
-    for shelf in shelves:
-        yield from _below(shelf, shelf, shelf.qualify(""), 1, notices, {os.path.realpath(shelf.folder)})
-
-
 def _below(
     shelf: ExtensionFolder, folder: ExtensionFolder, before: str, depth: int, notices: Notices, seen: set[str]
 ) -> Iterator[tuple[ExtensionFolder, Path, str]]:
@@ -124,18 +120,8 @@ def _below(
             if name != word:
                 notices.add(f"{show_path(Path(entry.path))}: {NAME_RULE}; it is /{before}{name}.")
             yield shelf, Path(entry.path), before + name
-        elif depth < DEEPEST and len(seen) < MOST_FOLDERS and _is_new_folder(entry, seen):
-            inner = replace(folder, folder=Path(entry.path), only=None)
+        elif depth < DEEPEST and word_name(entry.name) == entry.name and (inner := folder.enter(entry, seen, MOST_FOLDERS)):
             yield from _below(shelf, inner, f"{before}{entry.name}:", depth + 1, notices, seen)
-
-
-def _is_new_folder(entry: os.DirEntry[str], seen: set[str]) -> bool:
-    if word_name(entry.name) != entry.name or not os.path.isdir(entry.path):  # noqa: PTH112  # text all along
-        return False
-    real = os.path.realpath(entry.path)
-    is_new = real not in seen
-    seen.add(real)
-    return is_new
 
 
 def _read(shelf: ExtensionFolder, path: Path, name: str) -> WrittenCommand:

@@ -105,7 +105,8 @@ def fill_gemini(body: str, typed: str) -> tuple[Piece, ...]:
             filled.append(InsertedCommand(body[start:end], _gemini_line(inner.strip(), typed)))
         elif kind == "@":
             path = inner.strip().replace(_GEMINI_ARGS, typed)
-            filled.append(f'@"{path}"' if re.search(r"[\s\"]", path) is None else f'@"{_escaped_path(path)}"')
+            escaped = path.replace("\\", "\\\\").replace('"', '\\"') if re.search(r"[\s\"]", path) else path
+            filled.append(f'@"{escaped}"')
         else:
             filled.append(typed)
         at = end
@@ -121,10 +122,6 @@ def split(typed: str) -> list[str]:
         return [word.replace("\0", "'") for word in shlex.split(re.sub(r"(?<=\w)'(?=\w)", "\0", typed))]
     except ValueError:
         return typed.split()
-
-
-def _escaped_path(path: str) -> str:
-    return path.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _is_place(match: re.Match[str], arguments: Arguments) -> bool:

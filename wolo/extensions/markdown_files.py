@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.errors import ExtensionError
 from wolo.messages.terminal_text import escape_hidden, quantity
 from wolo.places import Notices
+from wolo.workspace.root import resolve_path
 
 if TYPE_CHECKING:
     from wolo.extensions.yaml_fields import Value
@@ -65,21 +67,25 @@ class Document(Struct, frozen=True):
         if value is None:
             return ()
         if not isinstance(value, list):
-            # Splits at commas outside parentheses
-            parts, depth = [""], 0
-            for character in self.text(key):
-                depth = max(0, depth + (character == "(") - (character == ")"))
-                if character == "," and not depth:
-                    parts.append("")
-                else:
-                    parts[-1] += character
-            return tuple(part.strip() for part in parts if part.strip())
+            return split_at_commas(self.text(key), "()")
         if any(isinstance(each, list | dict) for each in value):
             raise self.wrong(key, "must be a list of words")
         return tuple(str(each).strip() for each in value if each is not None)
 
     def wrong(self, key: str, why: str) -> ExtensionError:
         return ExtensionError(f"{self.name}:{self.lines.get(key, 1)}: '{key}' {why}.")
+
+
+def split_at_commas(text: str, brackets: str) -> tuple[str, ...]:
+    """Only at those outside of the pair of brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth = max(0, depth + (character == brackets[0]) - (character == brackets[1]))
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return tuple(part.strip() for part in parts if part.strip())
 
 
 def decode(data: bytes, name: str) -> str:
@@ -124,7 +130,6 @@ def _body(lines: list[str]) -> str:
 
 MOST_ENTRIES = 1_000
 """Per folder."""
-
 MOST_NOTICES = 12
 
 
@@ -143,6 +148,13 @@ class ExtensionFolder(Struct, frozen=True):
 
     def qualify(self, name: str) -> str:
         return f"{self.namespace}:{name}" if self.namespace else name
+
+    def enter(self, entry: os.DirEntry[str], seen: set[str], most: int) -> ExtensionFolder | None:
+        """A folder in it, each once, even through links: `seen` has the real paths of at most so many."""
+        if len(seen) >= most or not entry.is_dir() or (real := resolve_path(entry.path)) in seen:
+            return None
+        seen.add(real)
+        return replace(self, folder=Path(entry.path), only=None)
 
 
 def entries(shelf: ExtensionFolder, notices: Notices) -> list[os.DirEntry[str]]:
@@ -175,8 +187,6 @@ def show_path(path: Path) -> str:
 
 PLUGIN_ROOTS = ("CLAUDE_PLUGIN_ROOT", "extensionPath")
 """Names of a plugin's folder in its files."""
-
-
 LONGEST_NAME = 64
 
 

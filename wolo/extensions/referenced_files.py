@@ -215,11 +215,9 @@ def _may_run(named: NamedFile, real: Path) -> bool:
             return named.is_path
         if not os.path.isfile(real):
             return False
-        return named.is_run or real.suffix in _OF_SCRIPTS or os.access(real, os.X_OK) or _begins(real) == b"#!"
+        if named.is_run or real.suffix in _OF_SCRIPTS or os.access(real, os.X_OK):
+            return True
+        with real.open("rb") as file:
+            return file.read(2) == b"#!"
     except OSError:
         return False
-
-
-def _begins(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(2)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from wolo.errors import ExtensionError, WoloError
 from wolo.extensions import markdown_files
@@ -80,7 +79,7 @@ def find_skills(shelves: Sequence[markdown_files.ExtensionFolder]) -> Skills:
     skills: dict[str, Skill] = {}
     notices = Notices()
     seen: set[tuple[Path | None, str]] = set()
-    for shelf, path in _files(shelves, notices):
+    for shelf, path in ((each, path) for each in shelves for path in _below(each, notices, {resolve_path(each.folder)})):
         if (file := (shelf.project, resolve_path(path))) in seen:
             continue
         seen.add(file)
@@ -129,6 +128,11 @@ def skill_text(skill: Skill) -> str:
     return escape_hidden(text.replace("${CLAUDE_SKILL_DIR}", str(skill.folder)))
 
 
+def skills_loaded(text: str) -> set[str]:
+    """Names of the skills whose text is part of a prompt or result."""
+    return set(re.findall(r'<skill name="([^"\n]+)" folder="', text))
+
+
 def find_skill(skills: Sequence[Skill], name: str) -> Skill | None:
     """By its name, or by the last part of it if only one skill ends with that."""
     exact = next((each for each in skills if each.name == name), None)
@@ -136,40 +140,22 @@ def find_skill(skills: Sequence[Skill], name: str) -> Skill | None:
     return exact or (ending[0] if len(ending) == 1 else None)
 
 
-def _files(
-    shelves: Sequence[markdown_files.ExtensionFolder], notices: Notices
-) -> Iterator[tuple[markdown_files.ExtensionFolder, Path]]:
-    for shelf in shelves:
-        for path in _below(shelf, notices, {resolve_path(shelf.folder)}):
-            yield shelf, path
-
-
 def _below(folder: markdown_files.ExtensionFolder, notices: Notices, seen: set[str], depth: int = 1) -> Iterator[Path]:
     """A folder without a SKILL.md may group others."""
     for entry in markdown_files.entries(folder, notices):
         if path := Path(entry.path) if folder.only and entry.name in FILE_NAMES else skill_file(Path(entry.path)):
             yield path
-        elif depth < DEEPEST and len(seen) < MOST_FOLDERS and _is_new_folder(entry, seen):
-            yield from _below(replace(folder, folder=Path(entry.path), only=None), notices, seen, depth + 1)
+        elif depth < DEEPEST and entry.name not in _PASSED_OVER and (inner := folder.enter(entry, seen, MOST_FOLDERS)):
+            yield from _below(inner, notices, seen, depth + 1)
 
 
 def skill_file(folder: Path) -> Path | None:
     return next((path for name in FILE_NAMES if os.path.lexists(path := folder / name)), None)
 
 
-def _is_new_folder(entry: os.DirEntry[str], seen: set[str]) -> bool:
-    if entry.name in _PASSED_OVER or not entry.is_dir():
-        return False
-    real = resolve_path(entry.path)
-    is_new = real not in seen
-    seen.add(real)
-    return is_new
-
-
 def _document(shelf: markdown_files.ExtensionFolder, path: Path) -> markdown_files.Document:
-    return markdown_files.read_document(
-        markdown_files.decode(shelf.read(path), markdown_files.show_path(path)), markdown_files.show_path(path)
-    )
+    name = markdown_files.show_path(path)
+    return markdown_files.read_document(markdown_files.decode(shelf.read(path), name), name)
 
 
 def read_skill(shelf: markdown_files.ExtensionFolder, path: Path, notices: Notices, *, folder: str = "") -> Skill:
@@ -185,8 +171,11 @@ def read_skill(shelf: markdown_files.ExtensionFolder, path: Path, notices: Notic
         why = markdown_files.NAME_RULE if name else "there is no 'name'"
         notices.add(f"{document.name}: {why}; the skill is called {called}.")
         name = called
-    if not description and (description := _first_paragraph(document.body)):
-        notices.add(f"{document.name}: there is no 'description'; the beginning of its text is used.")
+    if not description:
+        paragraphs = [" ".join(escape_hidden(each).split()) for each in re.split(r"\n[ \t]*\n", document.body)]
+        description = next((each for each in paragraphs if each and not each.startswith("#")), "")
+        if description:
+            notices.add(f"{document.name}: there is no 'description'; the beginning of its text is used.")
     if not description:
         raise ExtensionError(f"{document.name}: a skill needs a 'description' above its text.")
     if name != markdown_files.word_name(folder) and shelf.plugin is None:
@@ -197,7 +186,7 @@ def read_skill(shelf: markdown_files.ExtensionFolder, path: Path, notices: Notic
         description = f"{description[: LONGEST_DESCRIPTION - 1].rstrip()}…"
     hooks: tuple[tuple[str, Hook], ...] = ()
     if document.has_hooks:
-        from wolo.extensions.component_hooks import hooks_of  # noqa: PLC0415  # few files have hooks
+        from wolo.extensions.hooks.hook_files import hooks_of  # noqa: PLC0415  # few files have hooks
 
         hooks = hooks_of(document, path, shelf)
     return Skill(
@@ -211,11 +200,6 @@ def read_skill(shelf: markdown_files.ExtensionFolder, path: Path, notices: Notic
         tools=markdown_files.tool_names(document.items("allowed-tools")),
         hooks=hooks,
     )
-
-
-def _first_paragraph(body: str) -> str:
-    paragraphs = [" ".join(escape_hidden(each).split()) for each in re.split(r"\n[ \t]*\n", body)]
-    return next((each for each in paragraphs if each and not each.startswith("#")), "")
 
 
 def _row(skill: Skill, description: str) -> str:

@@ -49,9 +49,7 @@ def read_fields(rows: list[str], name: str, first_line: int) -> Fields:
         if fields is None and isinstance(error, _NotYaml):
             # `name: value` rows, each with the rows that continue it. None: the first row is not of this form.
             groups = _group([_without_tabs(row) for row in rows], _NAME_ROW)
-            if groups is None:
-                fields = None
-            else:
+            if groups is not None:
                 values: dict[str, Value] = {}
                 written, lines = {}, {}
                 for name, number, parts in groups:
@@ -96,7 +94,13 @@ class _Settings:
             depth = 0
             for count, event in enumerate(yaml.parse(self._text, Loader=_LOADER)):
                 depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-                why = "the settings hold too much" if depth > _MAX_DEPTH or count > _MAX_EVENTS else _unfit(event)
+                why = ""
+                if depth > _MAX_DEPTH or count > _MAX_EVENTS:
+                    why = "the settings hold too much"
+                elif isinstance(event, yaml.NodeEvent) and event.anchor is not None:
+                    why = "anchors and aliases (& and *) are not used here"
+                elif getattr(event, "tag", None) is not None:
+                    why = "tags (!) are not used here"
                 if why:
                     raise self._wrong(event.start_mark.line if event.start_mark else 0, why)
             return yaml.compose(self._text, Loader=_LOADER)
@@ -128,12 +132,6 @@ class _Settings:
 
     def _wrong(self, line: int, why: str) -> ExtensionError:
         return ExtensionError(f"{self._name}:{self._first_line + line}: {why}.")
-
-
-def _unfit(event: yaml.Event) -> str:
-    if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
-        return "anchors and aliases (& and *) are not used here"
-    return "tags (!) are not used here" if getattr(event, "tag", None) is not None else ""
 
 
 def _plain(text: str) -> Value:

@@ -131,13 +131,8 @@ class ImportPlan:
                 self._servers = {}
             except (OSError, msgspec.MsgspecError) as error:
                 raise ConfigError(f"{self._servers_file} cannot be read: {error}.") from error
-        servers = self._servers.setdefault("mcpServers", {})
-        written = _encode(finding.value)
-        if finding.what in servers:
-            same = servers[finding.what] == written
-            return ("same", f"MCP server {finding.what}") if same else ("yours", f"MCP server {finding.what}: yours stays")
-        servers[finding.what] = written
-        return "add", f"MCP server {finding.what} in {self._servers_file}, for your consent"
+        outcome, text = _put_server(self._servers.setdefault("mcpServers", {}), finding)
+        return outcome, f"{text} in {self._servers_file}, for your consent" if outcome == "add" else text
 
     def _add_file(self, finding: SettingFinding) -> tuple[Outcome, str]:
         name, text = finding.value
@@ -212,13 +207,7 @@ def _put(document: TOMLDocument, finding: SettingFinding, path: Path) -> tuple[O
             hooks.append(_encode(hook))
             return "add", f"hook {finding.what}"
         case "server":
-            servers = _table(document, "mcp_servers")
-            if finding.what in servers:
-                same = json.dumps(servers[finding.what], sort_keys=True) == json.dumps(_encode(finding.value), sort_keys=True)
-                text = f"MCP server {finding.what}"
-                return ("same", text) if same else ("yours", f"{text}: yours stays")
-            servers[finding.what] = _encode(finding.value)
-            return "add", f"MCP server {finding.what}"
+            return _put_server(_table(document, "mcp_servers"), finding)
     *groups, name = finding.what.split(".")
     table: Any = document
     for group in groups:
@@ -230,6 +219,15 @@ def _put(document: TOMLDocument, finding: SettingFinding, path: Path) -> tuple[O
     if table[name] == finding.value:
         return "same", f"{finding.what} = {shown}"
     return "yours", f"{finding.what}: yours stays ({json.dumps(table[name], default=str)}); theirs is {shown}"
+
+
+def _put_server(servers: Any, finding: SettingFinding) -> tuple[Outcome, str]:
+    written, text = _encode(finding.value), f"MCP server {finding.what}"
+    if finding.what not in servers:
+        servers[finding.what] = written
+        return "add", text
+    is_same = json.dumps(servers[finding.what], sort_keys=True) == json.dumps(written, sort_keys=True)
+    return ("same", text) if is_same else ("yours", f"{text}: yours stays")
 
 
 def _table(within: Any, name: str) -> Any:

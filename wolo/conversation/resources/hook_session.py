@@ -119,7 +119,7 @@ class HookSession:
 
     def _activate(self, text: str) -> None:
         """Runs the hooks of the skills whose text this is, from now on."""
-        from wolo.extensions.component_hooks import skills_loaded  # noqa: PLC0415  # few skills have hooks
+        from wolo.extensions.skill_files import skills_loaded  # noqa: PLC0415  # few skills have hooks
 
         self._hooks.active.update(f"skill {name}" for name in skills_loaded(text))
 

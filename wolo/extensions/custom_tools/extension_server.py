@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import inspect
 import json
 from collections.abc import Mapping
@@ -10,8 +11,16 @@ from pathlib import Path
 from typing import IO, Any
 
 from wolo import extension
-from wolo.extensions.custom_tools.function_schema import ArgumentError, FunctionTool, UnusableFunctionError, as_json
-from wolo.extensions.custom_tools.function_server import ENTRY_POINT, declarations, explain, line_of, load_module, serve
+from wolo.extensions.custom_tools.function_schema import ArgumentError, FunctionTool, as_json
+from wolo.extensions.custom_tools.function_server import (
+    ENTRY_POINT,
+    as_text,
+    declarations,
+    explain,
+    load_module,
+    make_tools,
+    serve,
+)
 
 
 def main(where: str, text: str, requests: IO[bytes], *, only_lists: bool) -> None:
@@ -30,10 +39,8 @@ class LoadedExtension:
 
 def _load(where: str, text: str) -> tuple[LoadedExtension, dict[str, Any]]:
     if where.startswith(ENTRY_POINT):
-        from importlib import import_module  # noqa: PLC0415  # few extensions are in packages
-
         path, _, attribute = where.removeprefix(ENTRY_POINT).partition("=")[2].partition(":")
-        module = import_module(path)
+        module = importlib.import_module(path)
         extend = getattr(module, attribute or "extend")
     else:
         module = load_module(where, text)
@@ -42,23 +49,10 @@ def _load(where: str, text: str) -> tuple[LoadedExtension, dict[str, Any]]:
         raise ValueError("it has no function extend(ext: Extension)")
     ext = extension.Extension()
     extend(ext)
-    tools: dict[str, tuple[FunctionTool, Any]] = {}
-    problems: list[dict[str, Any]] = []
-    for function, render in ext.tools:
-        name, line = function.__name__, line_of(function)
-        if not (function.__doc__ or "").strip():
-            problems.append({"line": line, "message": f"{name} is no tool: it has no docstring"})
-            continue
-        try:
-            tools[name] = (FunctionTool(function), render)
-        except UnusableFunctionError as error:
-            problems.append({"line": line, "message": f"{name} is no tool: {error}"})
-    return LoadedExtension(ext, tools), {
-        "tools": [
-            {"name": name, "description": tool.description, "parameters": tool.parameters, "line": line_of(tool.function)}
-            for name, (tool, _) in tools.items()
-        ],
-        "problems": problems,
+    tools, listing = make_tools(((function.__name__, function) for function, _ in ext.tools), needs_docstring=True)
+    renders = {function.__name__: render for function, render in ext.tools}
+    return LoadedExtension(ext, {name: (tool, renders[name]) for name, tool in tools.items()}), {
+        **listing,
         "events": sorted({name for _, names, _ in ext.observers for name in names}),
         "task_events": sorted({name for _, names, tasks in ext.observers if tasks for name in names}),
         "hooks": {
@@ -174,10 +168,8 @@ def _request(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, A
 def _tool(loaded: LoadedExtension, request: Mapping[str, Any]) -> dict[str, Any]:
     tool, render = loaded.tools[request["tool"]]
     result = loaded.run(tool.function(**tool.values(request["input"])))
-    text = "" if result is None else result
-    if not isinstance(text, str):
-        text = json.dumps(as_json(result), ensure_ascii=False, indent=2)
-    answer = {"output": text, "is_error": False}
+    text = as_text(result)
+    answer: dict[str, Any] = {"output": text, "is_error": False}
     if render is not None:
         answer["rows"] = list(map(str, render(dict(request["input"]), text)))
     return answer

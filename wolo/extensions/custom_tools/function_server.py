@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 import inspect
 import io
 import json
@@ -16,7 +17,7 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -70,19 +71,28 @@ def _load(where: str, text: str) -> tuple[dict[str, FunctionTool], dict[str, Any
     else:
         module = load_module(where, text)
         functions = _public_functions(module)
+    tools, listing = make_tools(functions)
+    return tools, {**listing, **declarations(module)}
+
+
+def make_tools(
+    functions: Iterable[tuple[str, Callable[..., Any]]], *, needs_docstring: bool = False
+) -> tuple[dict[str, FunctionTool], dict[str, Any]]:
+    """The tools by name; `tools` and `problems` of the listing."""
     tools: dict[str, FunctionTool] = {}
     problems = []
     for name, function in functions:
         try:
+            if needs_docstring and not (function.__doc__ or "").strip():
+                raise UnusableFunctionError("it has no docstring")
             tools[name] = FunctionTool(function)
         except UnusableFunctionError as error:
-            problems.append({"line": line_of(function), "message": f"{name} is no tool: {error}"})
-    lines = {name: line_of(function) for name, function in functions}
+            problems.append({"line": _line_of(function), "message": f"{name} is no tool: {error}"})
     listed = [
-        {"name": name, "description": tool.description, "parameters": tool.parameters, "line": lines[name]}
+        {"name": name, "description": tool.description, "parameters": tool.parameters, "line": _line_of(tool.function)}
         for name, tool in tools.items()
     ]
-    return tools, {"tools": listed, "problems": problems, **declarations(module)}
+    return tools, {"tools": listed, "problems": problems}
 
 
 def declarations(module: types.ModuleType) -> dict[str, Any]:
@@ -93,16 +103,12 @@ def declarations(module: types.ModuleType) -> dict[str, Any]:
 
 
 def _from_package(entry: str) -> tuple[types.ModuleType, list[tuple[str, Callable[..., Any]]]]:
-    from importlib import import_module  # noqa: PLC0415  # few tools are in packages
-
     name, _, value = entry.partition("=")
     path, _, attribute = value.partition(":")
-    module = import_module(path)
-    if not attribute:
-        return module, list(_public_functions(module))
-    exported = getattr(module, attribute)
+    module = importlib.import_module(path)
+    exported = getattr(module, attribute) if attribute else module
     if isinstance(exported, types.ModuleType):
-        return exported, list(_public_functions(exported))
+        return exported, _public_functions(exported)
     if not callable(exported):
         raise ValueError(f"{value}, the entry point {name}, is no function and no module")
     return module, [(exported.__name__, exported)]
@@ -120,7 +126,7 @@ def _public_functions(module: types.ModuleType) -> list[tuple[str, Callable[...,
     ]
 
 
-def line_of(function: Callable[..., Any]) -> int:
+def _line_of(function: Callable[..., Any]) -> int:
     code = getattr(inspect.unwrap(function), "__code__", None)
     return code.co_firstlineno if code else 0
 
@@ -129,10 +135,8 @@ def _answer(tools: Mapping[str, FunctionTool], request: Mapping[str, Any]) -> di
     printed = io.StringIO()
     try:
         with contextlib.redirect_stdout(printed):
-            result = asyncio.run(_call(tools[request["tool"]], request["input"]))
-        text = "" if result is None else result
-        if not isinstance(text, str):
-            text = json.dumps(as_json(result), ensure_ascii=False, indent=2)
+            result = asyncio.run(tools[request["tool"]].call(request["input"]))
+        text = as_text(result)
     except ArgumentError as error:
         return {"output": str(error), "is_error": True}
     except KeyboardInterrupt:
@@ -142,16 +146,18 @@ def _answer(tools: Mapping[str, FunctionTool], request: Mapping[str, Any]) -> di
     return {"output": text, "is_error": False, "printed": printed.getvalue()}
 
 
+def as_text(result: Any) -> str:
+    if result is None or isinstance(result, str):
+        return result or ""
+    return json.dumps(as_json(result), ensure_ascii=False, indent=2)
+
+
 def explain(error: BaseException) -> str:
     """The error, with the lines of the user's code that led to it."""
     output = "".join(traceback.format_exception_only(error)).strip()
     if frames := list(_frames(error)):
         output = f"Traceback (most recent call last):\n{''.join(traceback.format_list(frames)).rstrip()}\n{output}"
     return output
-
-
-async def _call(tool: FunctionTool, arguments: Mapping[str, Any]) -> Any:
-    return await tool.call(arguments)
 
 
 def _frames(error: BaseException) -> Iterator[traceback.FrameSummary]:

@@ -174,10 +174,6 @@ def pattern(matcher: str) -> re.Pattern[str]:
         return re.compile(matcher, re.IGNORECASE)
 
 
-def is_rule(condition: str) -> bool:
-    return re.fullmatch(RULE, condition) is not None
-
-
 def complaint(matcher: str) -> str:
     """Describes what is wrong with a matcher; empty if it is valid."""
     try:
@@ -209,11 +205,15 @@ def mistake(event: str, hook: Hook) -> str:
         return f"no model can be asked at {event}"
     if hook.in_background and asks:
         return "async needs a command or a url"
-    if hook.condition and not is_rule(hook.condition):
+    if hook.condition and not re.fullmatch(RULE, hook.condition):
         return f"`if` is no rule: {hook.condition}"
     if hook.condition and event not in ABOUT_TOOLS:
         return "`if` is for events about calls only"
-    return _about_request(hook) if hook.type == "http" else _about_others(hook)
+    if hook.type == "http":
+        return _about_request(hook)
+    if hook.headers or hook.allowed_env_vars:
+        return f"type {hook.type} sends no headers"
+    return f"type {hook.type} asks no model" if hook.model and not asks else ""
 
 
 def _about_request(hook: Hook) -> str:
@@ -224,9 +224,3 @@ def _about_request(hook: Hook) -> str:
     ]:
         return f"{named[0]!r} cannot be sent as a header"
     return ""
-
-
-def _about_others(hook: Hook) -> str:
-    if hook.headers or hook.allowed_env_vars:
-        return f"type {hook.type} sends no headers"
-    return f"type {hook.type} asks no model" if hook.model and hook.type not in ("prompt", "agent") else ""

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from wolo.errors import ExtensionError
 from wolo.extensions.hooks.definitions import EVENTS, Contract, ForeignHook, Hook, complaint, mistake
-from wolo.extensions.hooks.hook_files import GUARD, OF_GEMINI, FromFile, read_hooks
+from wolo.extensions.hooks.hook_files import GUARD, OF_GEMINI, FromFile, HookProblems, read_hooks
 from wolo.extensions.settings_documents import parse_settings
 
 _CURSOR: Mapping[str, str] = {
@@ -67,8 +67,7 @@ _KEYS: Mapping[Contract, frozenset[str]] = {
 
 def contract_of(place: str) -> Contract | None:
     """The contract of the hooks in a place of a project; None: Claude Code's, which wolo speaks."""
-    agent = place.partition("/")[0]
-    return _BY_FOLDER.get(agent)
+    return _BY_FOLDER.get(place.partition("/")[0])
 
 
 _BY_FOLDER: Mapping[str, Contract] = {
@@ -145,14 +144,13 @@ def _by_trigger(hooks: Any) -> dict[str, list[Any]]:
     return events
 
 
-class _Flat:
-    """Collects the hooks and problems of a file without groups."""
+class _Flat(HookProblems):
+    """Reads a file without groups."""
 
     def __init__(self, path: Path, contract: Contract) -> None:
+        super().__init__()
         self._path = path
         self._contract: Contract = contract
-        self._problems: list[str] = []
-        self._guards: list[str] = []
 
     def read(self, table: Mapping[str, Any]) -> FromFile:
         events = table.get("hooks", {})
@@ -160,21 +158,19 @@ class _Flat:
             events = _by_trigger(table if "when" in table else events)
         if not isinstance(events, dict):
             raise ExtensionError(f"{self._path}: hooks is no table of events.")
-        hooks = [each for name, entries in events.items() for each in self._of_event(name, entries)]
-        problems, guards = ([f"{self._path}: {each}" for each in texts] for texts in (self._problems, self._guards))
-        return FromFile(tuple(hooks), (*guards, *problems), tuple(guards))
+        return self.beside((each for name, entries in events.items() for each in self._of_event(name, entries)), self._path)
 
     def _of_event(self, name: str, entries: Any) -> Iterator[tuple[str, Hook]]:
         event = _FLAT[self._contract].get(name, name if self._contract == "copilot" and name in EVENTS else "")
         if not event:
             # A check that runs before something must not be missing in silence
             unguarded = name.lower().startswith(("before", "pre"))
-            self._add(name if not unguarded else GUARD, f"wolo has no event {name}; its hooks are not run")
+            self.add(name if not unguarded else GUARD, f"wolo has no event {name}; its hooks are not run")
             return
         for entry in entries if isinstance(entries, list) else [entries]:
             hook = self._hook(event, name, entry)
             if isinstance(hook, str):
-                self._add(event, f"{name}: a hook is not run: {hook}")
+                self.add(event, f"{name}: a hook is not run: {hook}")
             else:
                 yield event, hook
 
@@ -193,7 +189,7 @@ class _Flat:
         if wrong := "the matcher is no text" if not isinstance(matcher, str) else complaint(matcher):
             return f"`{command}`: {wrong}"
         if unknown := sorted(entry.keys() - _KEYS[self._contract]):
-            self._problems.append(f"{name}: {', '.join(unknown)} of `{command}` is unknown and ignored.")
+            self.problems.append(f"{name}: {', '.join(unknown)} of `{command}` is unknown and ignored.")
         timeout = entry.get("timeoutSec", entry.get("timeout", _DEFAULT_TIMEOUT_S.get(self._contract)))
         is_claudes = name == event and self._contract != "kiro"  # in the form of Claude Code, where it has Claude Code's event
         is_prompt = entry.get("type") == "prompt"
@@ -216,6 +212,3 @@ class _Flat:
         if wrong := mistake(event, hook):
             return f"`{command}`: {wrong}"
         return hook
-
-    def _add(self, event: str, why: str) -> None:
-        (self._guards if event == GUARD else self._problems).append(f"{why}.")

@@ -1,18 +1,20 @@
-"""Reads hooks from files in the form of Claude Code and Gemini CLI."""
+"""Reads hooks in the form of Claude Code and Gemini CLI: from files, and from the settings of skills and agents."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from wolo.errors import ExtensionError
 from wolo.extensions.hooks.definitions import EVENTS, FILE_CHANGED, Hook, complaint, mistake
+from wolo.extensions.markdown_files import Document, ExtensionFolder
 
 _KEYS_OF_A_GROUP = frozenset(("matcher", "hooks", "description"))
 _KEYS_OF_A_FILE = frozenset(("hooks", "description", "$schema", "disableAllHooks"))
@@ -36,6 +38,7 @@ OTHERS_EVENTS = frozenset(
 )
 """Events of other agents that wolo does not have."""
 _PROJECT_DIR = r"\$\{(?:CLAUDE|GEMINI)_PROJECT_DIR\}|\$(?:CLAUDE|GEMINI)_PROJECT_DIR\b"
+_SKILL_DIR = r"\$\{CLAUDE_SKILL_DIR\}|\$CLAUDE_SKILL_DIR\b"
 
 
 class FromFile(Struct, frozen=True):
@@ -88,8 +91,7 @@ def read_hooks(data: bytes, path: Path) -> FromFile:
     hooks = [each for event, groups in table.items() for each in reading.of_event(event, groups)]
     if unknown := sorted(content.keys() - _KEYS_OF_A_FILE) if not is_settings and not is_bare else []:
         reading.problems.append(f"{', '.join(unknown)} is unknown and ignored.")
-    problems, guards = ([f"{path}: {each}" for each in said] for said in (reading.problems, reading.guards))
-    return FromFile(tuple(hooks), (*guards, *problems), tuple(guards))
+    return reading.beside(hooks, path)
 
 
 def read_table(table: Mapping[str, Any]) -> tuple[tuple[tuple[str, Hook], ...], tuple[str, ...]]:
@@ -99,32 +101,42 @@ def read_table(table: Mapping[str, Any]) -> tuple[tuple[tuple[str, Hook], ...], 
     return tuple(hooks), (*reading.guards, *reading.problems)
 
 
-class _HookReader:
-    """Collects the hooks and problems of one file."""
+class HookProblems:
+    """Collects what is wrong with the hooks of one file."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.guards: list[str] = []
 
+    def add(self, event: str, why: str) -> None:
+        (self.guards if event == GUARD else self.problems).append(f"{why}.")
+
+    def beside(self, hooks: Iterable[tuple[str, Hook]], path: Path) -> FromFile:
+        found = tuple(hooks)  # finds the problems
+        problems, guards = ([f"{path}: {each}" for each in said] for said in (self.problems, self.guards))
+        return FromFile(found, (*guards, *problems), tuple(guards))
+
+
+class _HookReader(HookProblems):
     def of_event(self, name: str, groups: Any) -> Iterator[tuple[str, Hook]]:
         event = OF_GEMINI.get(name, name)
         if event not in EVENTS:
             self.problems.append(_unknown(event))
             return
         if not isinstance(groups, list):
-            self._unreadable(event, f"{name} is not used: it is no list of groups")
+            self.add(event, f"{name} is not used: it is no list of groups")
             return
         for group in groups:
             yield from self._of_group(event, group, in_milliseconds=name in OF_GEMINI)
 
     def _of_group(self, event: str, group: Any, *, in_milliseconds: bool) -> Iterator[tuple[str, Hook]]:
         if not isinstance(group, dict) or not isinstance(entries := group.get("hooks"), list):
-            self._unreadable(event, f'{event}: a group without a list of hooks is not used: {{"matcher": …, "hooks": [...]}}')
+            self.add(event, f'{event}: a group without a list of hooks is not used: {{"matcher": …, "hooks": [...]}}')
             return
         matcher = "" if group.get("matcher") is None else group["matcher"]
         wrong = "the matcher is no text" if not isinstance(matcher, str) else complaint(matcher) if event != FILE_CHANGED else ""
         if wrong:
-            self._unreadable(event, f"{event}: {wrong}")
+            self.add(event, f"{event}: {wrong}")
             return
         if unknown := sorted(group.keys() - _KEYS_OF_A_GROUP):
             self.problems.append(f"{event}: {', '.join(unknown)} beside `matcher` is unknown and ignored.")
@@ -137,7 +149,7 @@ class _HookReader:
             read = msgspec.convert(entry, _HookEntry)
             if read.type not in ("command", "prompt", "agent", "http"):
                 why = _OTHER_TYPES.get(read.type, "has hooks of type command, prompt, agent and http")
-                self._unreadable(event, f"{event}: a hook of type {read.type} is not used: wolo {why}")
+                self.add(event, f"{event}: a hook of type {read.type} is not used: wolo {why}")
                 return None
             command = read.command if read.args is None else " ".join(map(_literally, (read.command, *read.args)))
             hook = msgspec.convert(
@@ -159,20 +171,17 @@ class _HookReader:
                 Hook,
             )
         except msgspec.ValidationError as error:
-            self._unreadable(event, f"{event}: a hook is not used: {_plainly(error)}")
+            self.add(event, f"{event}: a hook is not used: {str(error).replace('`', '').removesuffix('.')}")
             return None
         if unknown := sorted(entry.keys() - _KNOWN_KEYS):
             self.problems.append(f"{event}: {', '.join(unknown)} of `{hook.action}` is unknown and ignored.")
         if read.shell not in ("", "bash"):
-            self._unreadable(event, f"{event}: `{hook.action}` is not used: wolo runs hooks in bash, not in {read.shell}")
+            self.add(event, f"{event}: `{hook.action}` is not used: wolo runs hooks in bash, not in {read.shell}")
             return None
         if wrong := mistake(event, hook):
-            self._unreadable(event, f"{event}: a hook is not used: {wrong}")
+            self.add(event, f"{event}: a hook is not used: {wrong}")
             return None
         return hook
-
-    def _unreadable(self, event: str, why: str) -> None:
-        (self.guards if event == GUARD else self.problems).append(f"{why}.")
 
 
 def _literally(word: str) -> str:
@@ -190,5 +199,27 @@ def _unknown(event: str) -> str:
     return f"there is no event {event}; its hooks are not used.{f' Did you mean {near[0]}?' if near else ''}"
 
 
-def _plainly(error: msgspec.ValidationError) -> str:
-    return str(error).replace("`", "").removesuffix(".")
+def hooks_of(document: Document, path: Path, shelf: ExtensionFolder) -> tuple[tuple[str, Hook], ...]:
+    """Raises ExtensionError for hooks that cannot run: the file is not used without its checks."""
+    if document.problem and "hooks" in document.lines:
+        raise document.wrong("hooks", "cannot be read, because the settings are not valid YAML")
+    table = document.fields.get("hooks")
+    if not table:
+        return ()
+    if shelf.plugin is not None:
+        raise document.wrong("hooks", "do not run for a plugin's file; the plugin's own hooks/hooks.json is the place for them")
+    if not isinstance(table, dict):
+        raise document.wrong("hooks", "is no table of events")
+    hooks, problems = read_table(table)
+    if problems:
+        raise document.wrong("hooks", f"cannot be used: {problems[0].rstrip('.')}")
+    return tuple((event, _with_folder(hook, path.parent)) for event, hook in hooks)
+
+
+def _with_folder(hook: Hook, folder: Path) -> Hook:
+    """Inserts the folder of the file, unless a shell would have to quote it."""
+    if not re.search(_SKILL_DIR, hook.command):
+        return hook
+    if not re.fullmatch(r"[\w./@+-]+", str(folder)):
+        raise ExtensionError(f"{folder}: a hook names CLAUDE_SKILL_DIR, but the folder has characters that a shell reads.")
+    return replace(hook, command=re.sub(_SKILL_DIR, lambda _: str(folder), hook.command))

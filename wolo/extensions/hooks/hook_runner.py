@@ -19,7 +19,7 @@ from wolo.errors import WoloError
 from wolo.extensions.hooks.claude_calls import ClaudeCall, to_claude_calls, to_wolo_arguments
 from wolo.extensions.hooks.claude_results import failure, to_claude_response
 from wolo.extensions.hooks.definitions import ABOUT_TOOLS, FILE_CHANGED, ForeignHook, Hook
-from wolo.extensions.hooks.matchers import PERMISSION_MODES, matches, names_file, names_of
+from wolo.extensions.hooks.matchers import PERMISSION_MODES, holds, matches, names_file, names_of
 from wolo.extensions.hooks.response import GUARD, NO_REASON, NOTHING, combine, read_answer, restrict, when_late
 from wolo.extensions.referenced_files import add_contents, files_named, runs_relative_program
 from wolo.messages.terminal_text import clean
@@ -149,7 +149,9 @@ class HookRunner:
         self.ran.update(each.key for each, _ in select if each.hook.once)
         for each, call in select:
             if each.hook.in_background:
-                self._start(run_one(each, call))
+                task = asyncio.get_running_loop().create_task(run_one(each, call))
+                self._in_background.add(task)
+                task.add_done_callback(self._has_ended)
         select = [pair for pair in select if not pair[0].hook.in_background]
         if not select:
             return NOTHING
@@ -163,11 +165,6 @@ class HookRunner:
             raise failed.exceptions[0] from None
         answers = [each.result() for each in running]
         return _combine_for_wolo(event, payload, [call for _, call in select], answers)
-
-    def _start(self, work: Coroutine[Any, Any, HookReply]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._in_background.add(task)
-        task.add_done_callback(self._has_ended)
 
     def _has_ended(self, task: asyncio.Task[HookReply]) -> None:
         self._in_background.discard(task)
@@ -210,7 +207,8 @@ class HookRunner:
                     continue
                 if event == FILE_CHANGED and not names_file(each.hook.matcher, str(payload.get("file_path", ""))):
                     continue
-                if self._is_narrowed_to(each.hook, call, names):
+                cwd = self._environment.cwd
+                if not each.hook.condition or (call is not None and holds(each.hook.condition, call, names, cwd)):
                     matching.setdefault((each.hook.action, each.hook.condition, each.projects, at), (each, call))
         return list(matching.values())
 
@@ -219,13 +217,6 @@ class HookRunner:
         named = {f"agent {payload['agent_type']}"} if "agent_type" in payload else set()
         active = named if event == "SubagentStop" else named | self.active
         return not placed.active_with or not active.isdisjoint(placed.active_with)
-
-    def _is_narrowed_to(self, hook: Hook, call: ClaudeCall | None, names: Sequence[str]) -> bool:
-        if not hook.condition:
-            return True
-        from wolo.extensions.hooks.matchers import holds  # noqa: PLC0415  # few hooks have one
-
-        return call is not None and holds(hook.condition, call, names, self._environment.cwd)
 
     async def _run_one(
         self,
@@ -359,16 +350,12 @@ async def _ask_program(placed: RegisteredHook, event: Mapping[str, Any], timeout
 
 def _failure_reply(placed: RegisteredHook, why: str, *, has_run: bool = False) -> HookReply:
     """`has_run`: it ended with a status of its own, which by contract does not block."""
-    notice = f"{_hook_name(placed)} {why.rstrip('.')}."
+    notice = f"The {placed.event} hook `{placed.hook.action}` {why.rstrip('.')}."
     if placed.hook.strict:
         return HookReply(decision="deny", reason=f"{notice} It is strict, so the call is denied.", notices=(notice,))
     if placed.event == GUARD and not has_run:
         return HookReply(decision="ask", reason=f"{notice} It could not check this call.", notices=(notice,))
     return HookReply(notices=(notice,))
-
-
-def _hook_name(placed: RegisteredHook) -> str:
-    return f"The {placed.event} hook `{placed.hook.action}`"
 
 
 def digest(hooks: Sequence[tuple[str, Hook]], folder: Path) -> str:

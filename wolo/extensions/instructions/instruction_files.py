@@ -108,7 +108,7 @@ def read_folder(
         more = (folder / each for each in foreign_places.present(foreign_places.MORE_FILES, names))
         files += (read_named(each, base, notices) for each in more if each.name != ".clinerules" or not each.is_dir())
         if named_in := foreign_places.present(foreign_places.NAMING_SETTINGS, names):
-            from wolo.extensions.instructions.settings_instructions import read_named_files  # noqa: PLC0415  # few projects do
+            from wolo.extensions.instructions.imports import read_named_files  # noqa: PLC0415  # few projects do
 
             files += read_named_files(folder, base, named_in, notices)
     for place in foreign_places.present(foreign_places.RULES, names):

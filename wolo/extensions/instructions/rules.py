@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from wolo.errors import ExtensionError
 from wolo.extensions.instructions.file_reading import InstructionFile, Owner, one_line, read_file, read_named
-from wolo.extensions.markdown_files import Document, read_document
+from wolo.extensions.markdown_files import Document, read_document, split_at_commas
 from wolo.messages.terminal_text import clean_line
 from wolo.places import Notices
 from wolo.workspace.globs import compile_glob
@@ -146,8 +146,10 @@ def _patterns(document: Document, field: str) -> tuple[str, ...]:
     value = document.fields.get(field)
     if value is None or value == "":
         return ()
-    texts = document.items(field) if isinstance(value, list) else _split(document.text(field).strip("\"'"))
-    patterns = tuple(_as_glob(each) for each in texts if each)
+    texts = document.items(field) if isinstance(value, list) else split_at_commas(document.text(field).strip("\"'"), "{}")
+    # A folder stands for the files below it
+    plain = [each.strip("\"'").removeprefix("./").removeprefix("/") for each in texts if each]
+    patterns = tuple(f"{each}**" if each.endswith("/") else each for each in plain)
     for pattern in patterns:
         try:
             compile_glob(pattern)
@@ -160,15 +162,3 @@ def _as_glob(text: str) -> str:
     """A folder stands for the files below it."""
     pattern = text.strip("\"'").removeprefix("./").removeprefix("/")
     return f"{pattern}**" if pattern.endswith("/") else pattern
-
-
-def _split(text: str) -> list[str]:
-    """Splits at commas outside braces."""
-    parts, depth = [""], 0
-    for character in text:
-        depth = max(0, depth + (character == "{") - (character == "}"))
-        if character == "," and not depth:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts if part.strip()]

@@ -246,12 +246,8 @@ class RayEngine:
         atexit.register(end)
 
     async def _withdraw(self, *placed: ObjectRef[bytes]) -> None:
-        if placed and not self._is_lost:
+        if placed and not (self._watching is not None and self._watching.done()):
             await asyncio.wait([_in_thread(lambda: [self._ray.cancel(each, force=True) for each in placed])], timeout=_LEAVE_S)
-
-    @property
-    def _is_lost(self) -> bool:
-        return self._watching is not None and self._watching.done()
 
     async def _unless_lost(self, awaitable: Awaitable[T]) -> T:
         """Raises WoloError when the head of the cluster has gone; Ray itself would wait for it."""

@@ -85,7 +85,14 @@ class WarmParent:
         """Called before each agent, outside of the limits that are for it."""
         self._count += 1
         if self._count == 2 and sys.platform == "linux" and adopt_orphans():
-            self._start()
+            self._socket, theirs = socket.socketpair()
+            self._socket.settimeout(_ANSWER_S)
+            number = theirs.fileno()
+            argv = [sys.executable, "-P", "-m", __name__, str(number)]
+            streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+            # in a group of its own, which no Ctrl-C reaches, and in this session: it is none of the run's commands
+            self._process = subprocess.Popen(argv, pass_fds=[number], cwd="/", process_group=0, **streams)  # type: ignore[call-overload]
+            theirs.close()
 
     def spawn(
         self, argv: Sequence[str], *, processors: Collection[int] = (), **options: Any
@@ -97,16 +104,6 @@ class WarmParent:
         except (OSError, EOFError, struct.error):
             self.close()
         return subprocess.Popen(argv, **options)
-
-    def _start(self) -> None:
-        self._socket, theirs = socket.socketpair()
-        self._socket.settimeout(_ANSWER_S)
-        number = theirs.fileno()
-        argv = [sys.executable, "-P", "-m", __name__, str(number)]
-        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
-        # in a group of its own, which no Ctrl-C reaches, and in this session: it is none of the run's commands
-        self._process = subprocess.Popen(argv, pass_fds=[number], cwd="/", process_group=0, **streams)  # type: ignore[call-overload]
-        theirs.close()
 
     def _looks_ready(self) -> bool:
         assert self._socket is not None
