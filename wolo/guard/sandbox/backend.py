@@ -141,7 +141,7 @@ class Backend:
     def _end(self, snapshot: Snapshot, before: Mapping[str, frozenset[str]], watch: Watch | None) -> None:
         if watch is not None:
             seen = watch.finish()
-            snapshot.note_seized(seen.seized, seen.lost)
+            snapshot.note(seen.lost, seen.seized)
             written = {str(path) for each in watch.allowed for path in (Path(each), *Path(each).parents)}
             before = {root: known | written for root, known in before.items()}
         snapshot.open_folders()
@@ -160,7 +160,7 @@ class Backend:
                 found = self._nested[root].look()
                 there = (*names_at_the_top(root), *found.paths, *found.links)
             except (ToolError, OSError):
-                snapshot.mark_lost(root)
+                snapshot.note((root,))
                 continue
             new += [path for path in there if path not in known]
         return new

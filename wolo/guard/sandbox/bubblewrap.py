@@ -146,7 +146,7 @@ class Bubblewrap(Backend):
         if self._filter:
             descriptors.filter = in_memory(self._filter)
         line = self._line(descriptors)
-        cleanup = _BubblewrapCleanup(descriptors.made, ending, status_fd=descriptors.status)
+        cleanup = Cleanup(descriptors.made, ending, status_fd=descriptors.status)
         why = str if watch is None else watch.why_and_where if in_background else watch.why
         return SandboxedCommand((*line, *argv), descriptors.passed, cleanup, cleanup.has_begun, why_ended=why)
 
@@ -207,7 +207,7 @@ class Bubblewrap(Backend):
         return tree
 
 
-class _BubblewrapCleanup:
+class Cleanup:
     """Releases the resources of one command; may be called twice."""
 
     def __init__(self, fds: Iterable[int], ending: Ending, *, status_fd: int = -1) -> None:

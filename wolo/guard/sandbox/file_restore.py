@@ -188,13 +188,10 @@ class Snapshot:
                     self._lost.append(path)
         return RestoredFiles(self._changes, self._lost)
 
-    def note_seized(self, seized: Iterable[tuple[str, str]], lost: Iterable[str]) -> None:
-        """Takes the paths that were set aside while the command ran, with their places now, and those that could not be."""
+    def note(self, lost: Iterable[str], seized: Iterable[tuple[str, str]] = ()) -> None:
+        """Takes paths that could not be set aside or searched, and those set aside while the command ran, with their places."""
         self._changes += [ProtectedChange(path, place) for path, place in dict(seized).items()]
         self._lost += lost
-
-    def mark_lost(self, path: str) -> None:
-        self._lost.append(path)
 
     def close(self) -> None:
         while self._fds:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox import mounts, seccomp
-from wolo.guard.sandbox.backend import NO_DOMAINS, Backend, Ending, cannot_apply
-from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES
+from wolo.guard.sandbox.backend import NO_DOMAINS, Backend, Ending, cannot_apply, do_nothing
+from wolo.guard.sandbox.bubblewrap import ROOT_CAPABILITIES, Cleanup
 from wolo.guard.sandbox.name_watch import Watch
 from wolo.guard.sandbox.profile import SandboxProfile
 from wolo.guard.sandbox.python_launcher import bare_python, line_for, pack_programs
@@ -48,7 +48,7 @@ class Landlock(Backend):
                 "sandbox denied: without mounts, protected files are restored when a command has ended, and a job may run on, "
                 "so it was not started."
             )
-        watch, ending = (None, None) if only_reads else self._save()
+        watch, ending = (None, do_nothing) if only_reads else self._save()
         try:
             tmp = str(self._scratch.tmp)
             if self._ruleset < 0:
@@ -59,13 +59,14 @@ class Landlock(Backend):
                 for data in (self._launcher, self._filter, b"".join(os.fsencode(word) + b"\0" for word in variables))
             ]
         except OSError as error:
-            _LandlockCleanup((), ending)()
+            ending()
             raise cannot_apply(error) from error
         code, filter_fd, words = fds
         line = [*line_for(code), *map(str, (self._ruleset, filter_fd, ROOT_CAPABILITIES, words, watch.fd if watch else -1)), "--"]
         passed = (self._ruleset, *fds, *((watch.fd,) if watch else ()))
-        cleanup = _LandlockCleanup(fds, ending)
-        return SandboxedCommand((*line, *argv), passed, cleanup, why_ended=watch.why if watch else str, is_alone=True)
+        return SandboxedCommand(
+            (*line, *argv), passed, Cleanup(fds, ending), why_ended=watch.why if watch else str, is_alone=True
+        )
 
     def _save(self) -> tuple[Watch, Ending]:
         """Watches and saves the protected files in the writable directories. Raises ToolError."""
@@ -146,16 +147,3 @@ def _around(folder: str, hidden: Sequence[str]) -> Iterator[str]:
         return
     for path in names:
         yield from _around(path, below)
-
-
-class _LandlockCleanup:
-    def __init__(self, fds: Iterable[int], ending: Ending | None) -> None:
-        self._fds = list(fds)
-        self._ending = ending
-
-    def __call__(self) -> None:
-        while self._fds:
-            os.close(self._fds.pop())
-        ending, self._ending = self._ending, None
-        if ending is not None:
-            ending()
