@@ -103,11 +103,20 @@ class Catalog(msgspec.Struct, frozen=True):
                 key_command=command,
                 thinking=level,
             )
-        key = api_key or own_key(provider, self.environ, self.overrides.get(provider.name))
+        settings = self.overrides.get(provider.name)
+        key = api_key or own_key(provider, self.environ, settings)
+        configured = "" if api_key or settings is None else settings.api_key.strip()
         if not key and provider.key_env and not provider.loopback:
             raise _no_key(provider, self.environ)
         provider = resolve_references(provider, self.environ)
-        return ModelChoice(provider=provider, model=model, base_url=provider.base_url, api_key=clean_key(key), thinking=level)
+        return ModelChoice(
+            provider=provider,
+            model=model,
+            base_url=provider.base_url,
+            api_key=clean_key(key),
+            key_command=configured if configured.startswith(secret_references.COMMAND) else "",
+            thinking=level,
+        )
 
     def look_up(self, spec: str, *, api: str | None = None) -> tuple[Provider, Model, ThinkingLevel | None]:
         """Like `find`, for reading only: needs no key and no address. Raises ConfigError with the nearest names."""

@@ -370,7 +370,7 @@ def _over_network(
     )
     transport = access.transport or HttpTransport(certificates=certificates_of(choice) if access.attended else certificates)
 
-    if choice.provider.auth in CLOUDS:
+    if choice.provider.auth in CLOUDS or choice.key_command:
         from wolo.models.cloud.cloud_transport import add_credentials
 
         transport = add_credentials(choice, transport)

@@ -35,8 +35,11 @@ class CloudTransport:
     def __init__(self, choice: ModelChoice, inner: Transport, source: CredentialSource) -> None:
         self._inner = inner
         self._auth = "command" if choice.key_command else choice.provider.auth
+        self._key = choice.api_key
+        """Fetched when the model was chosen; it is in the headers."""
         self._region = choice.provider.region
-        self._cache = CredentialCache(source, find_places().state / "cloud")
+        first = _as_credentials(self._key, None) if self._key else None
+        self._cache = CredentialCache(source, find_places().state / "cloud", first)
 
     async def send(self, call: HttpCall) -> AsyncGenerator[Batch, None]:
         """Raises ConfigError too, for credentials that cannot be had and for a wrong clock."""
@@ -47,6 +50,8 @@ class CloudTransport:
                 from wolo.models.cloud.aws_source import sign  # noqa: PLC0415  # other clouds need none
 
                 added = sign(call, credentials, self._region, "bedrock")
+            elif self._key:
+                added = {name: value.replace(self._key, credentials.token) for name, value in call.headers.items()}
             else:
                 added = {"authorization": f"Bearer {credentials.token}"}
             try:
@@ -112,14 +117,14 @@ class CommandSource:
         token = await asyncio.to_thread(resolve_key, self._choice.key_command, self._environ, setting=setting)
         if not (token.isascii() and token.isprintable()) or " " in token:
             raise ConfigError(f"{setting}: the command printed something else than a token.")
-        return Credentials(token, expires_at=_end_of(token))
+        return _as_credentials(token, None if self._choice.api_key else time.time() + COMMAND_S * 2)
 
 
-def _end_of(token: str) -> float:
-    """The claim `exp` of a JSON web token, which is not verified."""
+def _as_credentials(token: str, end_at: float | None) -> Credentials:
+    """Expires by the claim `exp` of a JSON web token, which is not verified; others at `end_at`, None: when they are refused."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(a2b_base64(payload.translate(str.maketrans("-_", "+/")) + "=" * (-len(payload) % 4)))
-        return float(claims["exp"])
+        return Credentials(token, expires_at=float(claims["exp"]))
     except (IndexError, ValueError, KeyError, TypeError, RecursionError):
-        return time.time() + COMMAND_S * 2
+        return Credentials(token, expires_at=end_at)

@@ -42,9 +42,8 @@ class CredentialSource(Protocol):
 class CredentialCache:
     """Credentials of one source, in memory and for the processes of a user in a private file."""
 
-    def __init__(self, source: CredentialSource, folder: Path) -> None:
-        self._source, self._folder = source, folder
-        self._current: Credentials | None = None
+    def __init__(self, source: CredentialSource, folder: Path, first: Credentials | None = None) -> None:
+        self._source, self._folder, self._current = source, folder, first
         self._lock = asyncio.Lock()
 
     async def get(self, refused: Credentials | None = None) -> Credentials:

@@ -1,0 +1,55 @@
+"""A key that a program prints is fetched again in a running conversation."""
+
+from __future__ import annotations
+
+import json
+import time
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.provider_server import ProviderServer
+from tests.fakes.replies import error, text
+from wolo import Agent, RunError
+
+REFUSAL = error(401, {"error": {"message": "The token has expired."}})
+
+
+def agent_of(provider: ProviderServer, folder: Path, *keys: str) -> Agent:
+    """The program prints the next of the keys, and the last one again."""
+    waiting = folder / "keys"
+    waiting.write_text("".join(f"{key}\n" for key in keys))
+    program = folder / "print-key"
+    program.write_text(f'#!/bin/sh\nhead -n 1 {waiting}\n[ "$(wc -l < {waiting})" = 1 ] || sed -i 1d {waiting}\n')
+    program.chmod(0o755)
+    table = {"base_url": provider.base_url, "api_key": f"!{program}", "models": [{"id": "large"}]}
+    return Agent("company/large", session="memory", settings={f"providers.company.{name}": each for name, each in table.items()})
+
+
+def sent_keys(provider: ProviderServer) -> list[str]:
+    return [asked.headers["authorization"].removeprefix("Bearer ") for asked in provider.requests]
+
+
+def web_token(seconds: float) -> str:
+    claims = json.dumps({"exp": time.time() + seconds}).encode()
+    return f"head.{urlsafe_b64encode(claims).decode().rstrip('=')}.signature"
+
+
+async def test_refused_key_is_fetched_again_once(provider: ProviderServer, tmp_path: Path) -> None:
+    async with agent_of(provider, tmp_path, "first-token", "second-token") as agent:
+        provider.script(text("One."), REFUSAL, text("Two."), REFUSAL, REFUSAL)
+        assert (await agent.run("Hello")).answer == "One."
+        assert (await agent.run("And now?")).answer == "Two."
+        with pytest.raises(RunError):
+            await agent.run("And now?")
+    assert sent_keys(provider) == ["first-token"] * 2 + ["second-token"] * 3
+
+
+async def test_key_is_fetched_before_it_expires(provider: ProviderServer, tmp_path: Path) -> None:
+    ending, lasting = web_token(100), web_token(10_000)
+    async with agent_of(provider, tmp_path, ending, lasting, "never") as agent:
+        provider.script(text("One."), text("Two."))
+        await agent.run("Hello")
+        await agent.run("And now?")
+    assert sent_keys(provider) == [lasting] * 2
