@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -24,9 +23,6 @@ from wolo.guard.protected_paths import runs_code
 from wolo.places import find_places
 from wolo.tools.tool_values import DEFAULT
 from wolo.workspace.root import resolve_path
-
-if TYPE_CHECKING:
-    pass
 
 GROUP: Group = "Custom"
 FRESH_S = 2.0

@@ -80,7 +80,8 @@ async def open_conversation(options: StartOptions) -> Conversation:
         custom = await find_custom_tools(state.config, state.site)
         extensions = await find_extensions(state.config, state.site)
         login = await tool_environment.find_login_shell(state.config, state.site.places, state.workspace, options.shell)
-        conversation = _assemble_conversation(state, found_servers, custom, extensions, login)
+        env = _Environment(state, found_servers, login, extensions)
+        conversation = _assemble_conversation(env, custom)
         if options.change is None and {"goal", "until", "budget"} & {*state.flags}:
             from wolo.conversation.goals import make_goal  # most sessions have no goal
 
@@ -282,14 +283,8 @@ class _Outlets:
         self.hooks = AgentHooks(self.run_hook, events.emit_tracked, env.secrets)
 
 
-def _assemble_conversation(
-    state: StartupState,
-    found_servers: FoundServers,
-    custom: FoundTools | None,
-    extensions: FoundExtensions | None,
-    login: LoginShell | None,
-) -> Conversation:
-    env = _Environment(state, found_servers, login, extensions)
+def _assemble_conversation(env: _Environment, custom: FoundTools | None) -> Conversation:
+    state = env.state
     tools: tuple[ExternalTool, ...] = custom.tools if custom else ()
     more = env.hooks.extensions.tools([each.name for each in tools]) if env.hooks.extensions else ()
     requests = _Requests(env, (*tools, *more))
@@ -326,7 +321,7 @@ def _assemble_conversation(
         files=tool_environment.ConversationFiles(services, env.judge),
         sandbox=env.sandbox,
         user_files=env.user_files,
-        servers=found_servers.servers,
+        servers=env.found_servers.servers,
         hooks=env.hooks.sets,
         extensions=env.hooks.extensions,
         subagents=subagents,

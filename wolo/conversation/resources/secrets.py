@@ -29,12 +29,12 @@ def make_secrets(
     places: Places, settings: Settings, roots: Iterable[Path], asked: Iterable[ModelChoice | None] = (), *, search_key: str = ""
 ) -> Secrets:
     """`roots` are searched for secret files; `asked` are the models in use, `search_key` is sent with web searches."""
-    found = (Secret("WEB_SEARCH_API_KEY", search_key),) if search_key else ()
+    for_search = (Secret("WEB_SEARCH_API_KEY", search_key),) if search_key else ()
     try:
         written_down = tuple(keys.written_down(places, settings))
     except ConfigError:
         written_down = ()  # whoever needs a key from there hears what is wrong
-    known = keys.unique_secrets(keys.request_secrets(*asked), found, keys.in_environment(os.environ), written_down)
+    known = keys.unique_secrets(keys.request_secrets(*asked), for_search, keys.in_environment(os.environ), written_down)
     return Secrets(known, SecretFiles(roots), partial(placeholder_key, places.data / "placeholders.key"))
 
 

@@ -248,12 +248,7 @@ class Subagents:
     async def _prepare(
         self, profile: AgentProfile, choice: ModelChoice, sink: SessionSink, request: TaskRequest, call: CallContext, number: int
     ) -> Prepared:
-        from wolo.conversation.subagents.subagent_run import (  # noqa: PLC0415  # most turns run none
-            PausableTimer,
-            SubagentRun,
-            for_agent,
-            open_asker,  # most turns run none
-        )
+        from wolo.conversation.subagents.subagent_run import PausableTimer, SubagentRun, for_agent, open_asker  # noqa: PLC0415  # rare
 
         parent, settings = self._parent, self._parent.state.config.settings
         prompt = call.services.secrets.hide(request.prompt)
