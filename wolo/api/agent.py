@@ -70,6 +70,15 @@ class RunArguments(TypedDict, total=False):
     """Value of `RunContext.deps` in functions."""
 
 
+class TypedRunArguments(RunArguments, total=False):
+    """Of a run whose answer is a value."""
+
+    history: History | None
+    retries: int
+    """Most answers that are sent back, 1 if not given."""
+    validators: Iterable[Validator]
+
+
 class _Setup(Struct, frozen=True):
     """Options of a conversation that may differ between runs."""
 
@@ -258,7 +267,10 @@ class Agent:
         outer = active_run.get()
         run = ActiveRun(ref(self), options.get("deps", self._deps), [], outer)
         try:
-            await self._use(self._setup.replace(options))
+            setup = self._setup.replace(options)
+            if setup != self._used and self._conversation is not None:
+                await self._leave().close()  # it was opened with other options; the next one continues it
+            self._used = setup
             message = UserPrompt.from_message(to_message(prompt), ORIGIN)
             conversation = await self._open_conversation(history)
             if isinstance(prompt, str):
@@ -309,44 +321,11 @@ class Agent:
         running.task = task
         self._running, self._loop = running, loop
 
-    async def _use(self, setup: _Setup) -> None:
-        """Closes a conversation that was opened with other options; the next one continues it."""
-        if setup != self._used and self._conversation is not None:
-            await self._leave().close()
-        self._used = setup
-
     @overload
-    async def run_for(
-        self,
-        prompt: Prompt,
-        output: type[T],
-        *,
-        history: History | None = None,
-        retries: int = 1,
-        validators: Iterable[Validator] = (),
-        **options: Unpack[RunArguments],
-    ) -> TypedResult[T]: ...
+    async def run_for(self, prompt: Prompt, output: type[T], **options: Unpack[TypedRunArguments]) -> TypedResult[T]: ...
     @overload
-    async def run_for(
-        self,
-        prompt: Prompt,
-        output: Any,
-        *,
-        history: History | None = None,
-        retries: int = 1,
-        validators: Iterable[Validator] = (),
-        **options: Unpack[RunArguments],
-    ) -> TypedResult[Any]: ...
-    async def run_for(
-        self,
-        prompt: Prompt,
-        output: Any,
-        *,
-        history: History | None = None,
-        retries: int = 1,
-        validators: Iterable[Validator] = (),
-        **options: Unpack[RunArguments],
-    ) -> TypedResult[Any]:
+    async def run_for(self, prompt: Prompt, output: Any, **options: Unpack[TypedRunArguments]) -> TypedResult[Any]: ...
+    async def run_for(self, prompt: Prompt, output: Any, **options: Unpack[TypedRunArguments]) -> TypedResult[Any]:
         """Runs a prompt whose answer is a value of the type `output`, or fits that JSON schema.
 
         `output` is a pydantic model, dataclass, TypedDict, msgspec Struct or other type. The server enforces the schema where no
@@ -354,30 +333,22 @@ class Agent:
         ValueError with what to correct. Each of `validators` gets the value, may be async, and may return another one.
         Raises OutputError with the text of the last answer, else as `run`.
         """
-        stream = self.run_stream_for(prompt, output, history=history, retries=retries, validators=validators, **options)
-        result = await self._run_to_end(stream)
+        result = await self._run_to_end(self.run_stream_for(prompt, output, **options))
         assert isinstance(result, TypedResult)
         return result
 
-    def run_stream_for(
-        self,
-        prompt: Prompt,
-        output: Any,
-        *,
-        history: History | None = None,
-        retries: int = 1,
-        validators: Iterable[Validator] = (),
-        **options: Unpack[RunArguments],
-    ) -> AsyncGenerator[RunEvent, None]:
+    def run_stream_for(self, prompt: Prompt, output: Any, **options: Unpack[TypedRunArguments]) -> AsyncGenerator[RunEvent, None]:
         """Yields the events of `run_for`, with a `PartialOutput` when more of the value is there; the last is a `Result`."""
         from wolo.api.typed_answers import typed_events  # noqa: PLC0415  # loads the schema library
+
+        earlier, retries, validators = options.pop("history", None), options.pop("retries", 1), options.pop("validators", ())
 
         def run(
             prompt: Prompt, history: History | None, changed: Callable[[UserPrompt], UserPrompt]
         ) -> AsyncGenerator[RunEvent, None]:
             return self._stream(prompt, history, options, changed, owner)
 
-        stream = typed_events(run, prompt, output, history, retries, validators)
+        stream = typed_events(run, prompt, output, earlier, retries, validators)
         owner = ref(stream)
         return stream
 
@@ -433,7 +404,10 @@ class Agent:
             return
         conversation = self._leave()
         try:
-            await self._call_end_hook(conversation)
+            function, info = self._hooks.get("SessionEnd"), conversation.info
+            if function is not None and conversation.history:
+                ended = {"hook_event_name": "SessionEnd", "session_id": info.session_id, "cwd": str(info.cwd), "reason": "other"}
+                await value_of(function(ended))
         finally:
             if self._loop is not None and self._loop.is_closed():
                 conversation.abandon()
@@ -448,12 +422,6 @@ class Agent:
         if self._session != MEMORY and conversation.history:
             self._session, self._fork = conversation.info.session_id, False
         return conversation
-
-    async def _call_end_hook(self, conversation: Conversation) -> None:
-        function, info = self._hooks.get("SessionEnd"), conversation.info
-        if function is not None and conversation.history:
-            fields = {"hook_event_name": "SessionEnd", "session_id": info.session_id, "cwd": str(info.cwd), "reason": "other"}
-            await value_of(function(fields))
 
     async def __aenter__(self) -> Agent:
         return self
