@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.models.local.checks.asked_parts import asked_folder, asked_parts, asks_to_know, is_question, missing_parts
+from wolo.models.local.checks.asked_parts import asked_folder, asked_parts, asks_to_know, is_question, missing_parts, removes
 from wolo.models.local.checks.edited_place import begin_of, edit_place, exact_texts, whole_definitions
 from wolo.models.local.checks.kept_content import asked_rename, lost_content, restore_definitions
 from wolo.models.local.checks.requested_work import asks_for_files, wants_answer
 
+HTML = "<h1>Tea</h1>\n<img src=cup>\n<p>Drink it hot.</p>\n"
+PAGE = "<h2>Cups</h2>\n<ul id=cups>\n<em>no milk</em>\n<table></table>\n<footer>Bye.\n"
 CALC = "LIMIT = 3\n\n\ndef add(a, b):\n    return a + b\n\n\nclass Box:\n    def put(self, x):\n        self.x = x\n"
 
 
@@ -29,6 +31,10 @@ CALC = "LIMIT = 3\n\n\ndef add(a, b):\n    return a + b\n\n\nclass Box:\n    def
         ("a.md", "# A\n\nOne line.\n\n## B\n", "# A\n\n## B\n\nNew.\n", 'add "New."', "the line “One line.”"),
         ("a.md", "# A\n\nOne line.\n", "# A\n\nEine Zeile.\n", "translate a.md to German", ""),
         ("a.js", "function a() {}\nfunction b() {}\n", "function a() {}\n", "make a faster", "b"),
+        ("a.py", "@dataclass\nclass A:\n    x: int\n    y = 2\n", "class A:\n    x: int\n", "add b", "A.dataclass, A.y"),
+        ("a.html", HTML, HTML[:13], "wider", "the line “<img src=cup>”"),
+        ("a.html", HTML * 2 + PAGE, HTML * 2 + PAGE[:15], "wider", "the line “<ul id=cups>”"),
+        ("a.yaml", "p:\n  - 80:1\n  - 90:1\n", "p:\n  - 81:1\n  - 90:1\n", "81 instead of 80", ""),
     ],
 )
 def test_loss_nobody_asked_for_is_named(path: str, old: str, new: str, request_: str, lost: str) -> None:
@@ -61,6 +67,49 @@ def test_unnamed_function_keeps_its_body() -> None:
 def test_lost_method_returns_to_its_class() -> None:
     new = "class Box:\n    def size(self):\n        return 1\n"
     assert "def put" in restore_definitions(CALC, new, "add a method size() to Box")
+
+
+def test_class_keeps_fields_around_a_new_method() -> None:
+    old = '@final\nclass Box:\n    """A box."""\n\n    size = 1\n\n    def put(self, x):\n        self.x = x\n'
+    new = "class Box:\n    def put(self, x):\n        self.x = [x]\n\n    def area(self):\n        return 1\n"
+    fixed = restore_definitions(old, new, "add a method area to Box")
+    assert fixed == old.replace("= x", "= [x]") + "\n    def area(self):\n        return 1\n"
+    assert lost_content("a.py", old, fixed, "add a method area to Box") == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "request_", "wrong", "missing"),
+    [
+        ("a.yaml", "p: 80\n", "81 instead of 80 in a.yaml", "p: 80\nq: 81\n", "81 instead of 80"),
+        ("a.css", "a { b: blue }\n", "red statt blue in a.css", "a { b: blue }\n/* red */\n", "red instead of blue"),
+        ("a.py", "D = True\n", "Set D to False in a.py, and add M = 50.", "D = True\nM = 50\n", "D = False"),
+        ("a.py", "def f():\n    pass\n", "Entferne die Funktion f aus a.py", "def f():\n    return 1\n", "removal of f"),
+        ("a.js", "function f() {}\n", "从 a.js 中删除函数 f", "function f() { }\n", "removal of f"),
+        ("a.py", "def f(x):\n    pass\n", "em f de a.py um parâmetro tone com valor 2", "def f(x=2):\n    pass\n", "tone"),
+        (".gitignore", "a/\n", "trag *.log und build/ in .gitignore ein", "a/\nbuild/\n", "*.log"),
+        ("a.csv", "a,b,c\n", "Ajoute la ligne d,1,0.80 à a.csv", "a,b,c\nd,1\n", "d,1,0.80"),
+    ],
+)
+def test_change_beside_the_request_is_named(path: str, old: str, request_: str, wrong: str, missing: str) -> None:
+    assert missing_parts(request_, path, wrong, old) == [missing]
+
+
+@pytest.mark.parametrize(
+    ("request_", "goes"),
+    [
+        ("Remove the function add from a.py", True),
+        ("удали функцию add", True),
+        ("a.py の add 関数を削除して", True),
+        ("احذف الدالة add", True),
+        ("Remove the docstring of the function add", False),
+        ("remove the add docstring from a.py", False),
+        ("remove the function add from a.py and its tests", True),
+        ("Elimina el print de la función add", False),
+        ("删除 add 里的打印语句", False),
+    ],
+)
+def test_only_the_definition_meant_is_removed(request_: str, *, goes: bool) -> None:
+    assert removes(request_, "add") is goes
 
 
 @pytest.mark.parametrize(
@@ -116,6 +165,14 @@ def test_misplaced_text_is_missing(request_: str, text: str, missing: list[str])
         ("a.md", "# A\n", "Am Ende von a.md den Abschnitt „Bau“ mit „make“ anfügen", "# A\n\n## Bau\n\nmake\n"),
         ("a.md", "Tea is hot.\n", 'Replace "Tea" with "Coffee" in a.md', "Coffee is hot.\n"),
         ("a.py", "PORT = 80\n", "Make a.py better", None),
+        ("a.json", '{\n  "version": "1.0.0"\n}\n', "a.json: passe la version à 2.1.0", '{\n  "version": "2.1.0"\n}\n'),
+        (".env", "A_B=1\nB=2\n", "muda B no .env para http://a/b", "A_B=1\nB=http://a/b\n"),
+        (".gitignore", "a/", "Add *.log and build/ to .gitignore", "a/\n*.log\nbuild/\n"),
+        ("a.yaml", "web:\n  p: 80\nnet:\n  q: 80\n", "web: 81 instead of 80", "web:\n  p: 81\nnet:\n  q: 80\n"),
+        ("a.yaml", "web:\n  p: 80\nnet:\n  q: 80\n", "81 instead of 80", None),
+        ("a.py", "@x\ndef f():\n    pass\n\n\nA = 1\n", "Supprime la fonction f de a.py", "A = 1\n"),
+        ("a.py", "def f(a_b):\n    return 1\n", "f: docstring «Do.»", 'def f(a_b):\n    """Do."""\n    return 1\n'),
+        ("a.md", "# A\n", "在 a.md 末尾添加一节“### 用”，内容是“运行。”", "# A\n\n### 用\n\n运行。\n"),
     ],
 )
 def test_fully_stated_change_needs_no_model(path: str, old: str, request_: str, new: str | None) -> None:
@@ -186,6 +243,8 @@ def test_ends_of_code_come_from_the_request() -> None:
     assert begin_of("Write a.py with add(a, b=2)") == "def add(a, b=2):\n"
     assert begin_of("a class Box(size) with a method put(x)") == "class Box:\n    def __init__(self, size):\n"
     assert begin_of("add a method put(x)") == ""
+    assert begin_of("add a method size to the class Box in a.py", CALC) == ""
+    assert begin_of("add a method `get_x` to Box", CALC) == "class Box:\n    def get_x(self"
     assert whole_definitions("def a():\n    return 1\n\n\ndef b():\n    retur(") == "def a():\n    return 1"
     assert exact_texts("print('All is well')", "druckt „all is well“") == "print('all is well')"
     assert exact_texts("print('all is well.')", "druckt „all is well“.") == "print('all is well')"

@@ -166,6 +166,27 @@ async def test_omitted_program_parts_stay(script: Script) -> None:
     assert Path("calc.py").read_text() == CALC + "\n\ndef power(a, b):\n    return a ** b\n"
 
 
+async def test_name_is_renamed_in_every_file(script: Script) -> None:
+    Path("a.py").write_text("def get_usr():\n    return 1\n")
+    Path("b.py").write_text("from a import get_usr\n\nprint(get_usr())\n")
+    Path("c.py").write_text("print('get_usr')\n")
+    await script.turn("rename get_usr to get_user everywhere", said("change"))
+    assert [Path(name).read_text().count("get_user") for name in ("a.py", "b.py", "c.py")] == [1, 2, 0]
+
+
+async def test_name_is_renamed_in_both_named_files(script: Script) -> None:
+    Path("a.py").write_text("def suma():\n    return 1\n")
+    Path("b.py").write_text("from a import suma\n\nprint(suma())\n")
+    await script.turn("Renombra la función suma a suma_total en a.py y en b.py", said("change"))
+    assert [Path(name).read_text().count("suma_total") for name in ("a.py", "b.py")] == [1, 2]
+
+
+async def test_foreign_question_is_no_command(script: Script) -> None:
+    Path("a.py").write_text("A = 1\n")
+    await script.turn("¿Qué diferencia hay entre una lista y una tupla?", said("answer"), text("Una es fija."))
+    assert script.server.requests[0].json["response_format"]["json_schema"]["schema"]["enum"] == ["read", "answer"]
+
+
 async def test_missing_part_ends_with_status_1(script: Script) -> None:
     bad = text("```python\nprint('red')")
     turn = await script.turn("Schreibe a.py, das „green light“ ausgibt", bad, bad, bad)

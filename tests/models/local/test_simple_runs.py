@@ -176,6 +176,13 @@ async def test_other_output_than_requested_is_rewritten(script: Script, code: st
     assert turn.ended.exit_code == 0
 
 
+async def test_stated_equation_is_looked_for_in_output(script: Script) -> None:
+    swapped, right = text("```python\nprint('1 x 7 = 7\\n2 x 7 = 14')"), text("```python\nprint('7 x 1 = 7\\n7 x 2 = 14')")
+    turn = await script.turn("Write a.py that prints the table from 7 x 1 = 7 to 7 x 2 = 14.", swapped, right)
+    assert "it does not print “7 x 1 = 7”" in script.asked(-1)
+    assert turn.ended.exit_code == 0
+
+
 async def test_further_output_that_may_be_requested_stays(script: Script) -> None:
     code = "```python\nfor _ in range(3):\n    print('late train')\nprint('2026')"
     turn = await script.turn('Write a.py that prints "late train" 3 times and then the year.', text(code))

@@ -24,7 +24,8 @@ from wolo.models.local import simple_runs, simple_texts
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.checks import run_check
 from wolo.models.local.checks.asked_parts import asked_names, asked_parts, asked_sum, expected_values, means, missing_texts
-from wolo.models.local.checks.requested_work import asks_for, wants_answer
+from wolo.models.local.checks.kept_content import asked_rename
+from wolo.models.local.checks.requested_work import asks_for, is_about_words, wants_answer
 from wolo.models.local.local_chat import Sampling
 from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
 from wolo.models.local.simple_context import Effort, ProjectNames, SimpleStep, free_name, meant_file, named_files
@@ -118,7 +119,8 @@ async def _choose_action(step: SimpleStep) -> simple_texts.Action:
     actions = texts.fulfilling(step.question)
     named = named_files(step.question, step.names)
     if wants_answer(step.question):
-        actions = ("read", "list", "shell", "answer")
+        is_of_folder = named or not is_about_words(step.question)
+        actions = ("read", "list", "shell", "answer") if is_of_folder else ("read", "answer")
     elif asks_for(step.question) == "change" and named and actions == ("create", "change"):
         existing = [step.names.exists(name) for name in named]
         if all(existing):
@@ -157,6 +159,8 @@ async def _change(step: SimpleStep) -> Message:
         return tried
     named = named_files(step.question, step.names)
     missing = [name for name in named if not step.names.exists(name)]
+    if name := _rename_place(step):
+        return await step.call("read", {"path": name}, plan="change")
     if missing and _MAKING.search(step.question):
         return await write_file(step, missing[0])
     if path := _known_file(step, named):
@@ -164,6 +168,12 @@ async def _change(step: SimpleStep) -> Message:
     if missing:
         return await _reply_missing(step, missing[0])
     return await (_ask_which(step) if step.names.files else _create(step))
+
+
+def _rename_place(step: SimpleStep, written: Sequence[str] = ()) -> str:
+    """The next file, of those that the request names or of all, that uses a name which is renamed."""
+    files = [name for name in named_files(step.question, step.names) or step.names.programs if name not in written]
+    return next((name for name in files if asked_rename(step.question, step.names.beginning(name))), "")
 
 
 async def _try_failing(step: SimpleStep) -> Message | None:
@@ -201,7 +211,9 @@ async def _talk(step: SimpleStep) -> Message:
     if step.response.is_planning:
         request = f"{request}\n\n{PLAN_NOTICE}"
     request = f"{value}.\n\n{request}" if value else request  # small models cannot calculate
-    return await step.answer(texts.talk(request, step.turn.earlier), lambda answer: simple_texts.quote_sum(value, answer))
+    return await step.answer(
+        texts.talk(request, step.turn.earlier), lambda answer: "" if value.rpartition(" ")[2] in answer else f"> {value}"
+    )
 
 
 def _known_file(step: SimpleStep, named: Sequence[str]) -> str:
@@ -290,7 +302,8 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
     written = [str(each.input.get("path")) for each in step.turn.written]
     if name := simple_runs.next_file(step.question, step.names, written):
         return await write_file(step, name)
-    if "read" in step.tools and (name := simple_runs.next_change(step.question, step.names, written)):
+    name = simple_runs.next_change(step.question, step.names, written) or _rename_place(step, written)
+    if "read" in step.tools and name:
         return await step.call("read", {"path": name}, plan="change")
     command = ""
     if "shell" in step.tools:

@@ -393,11 +393,6 @@ def quote_source(path: str, text: str, request: str, answer: str) -> str:
     return f"> {lines[best].strip()}\n> ({path}, line {best + 1})" if score else ""
 
 
-def quote_sum(value: str, answer: str) -> str:
-    """A sum with its value, `30 + 9 = 39`, as a quotation, if the answer lacks the value."""
-    return "" if value.rpartition(" ")[2] in answer else f"> {value}"
-
-
 def describe_checks(request: str, contents: Mapping[str, str], run: ToolPart | None) -> str:
     """Last line of a report: what was compared with the request."""
     checks = ["the tests pass" if "pytest" in str(run.input.get("command")) else "runs"] if run and not run.is_error else []

@@ -62,6 +62,7 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
             edited not in (None, old)
             and not code_check.syntax_problem(path, edited)
             and not lost_content(path, old, edited, step.request)
+            and not _missing(step, path, edited, old)
         ):
             return await step.response.call("write", {"path": path, "content": edited})
     fault = ""
@@ -74,9 +75,8 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
         text, fault = await _write_once(step, replace(order, fault=fault), call_id, order.first_attempt + attempt - 1)
         if not fault and order.language == "python" and attempt < TRIES:
             fault = code_check.name_problem(text)
-        if not fault and len(named_files(step.question, step.names)) < 2:
-            missing = missing_parts(step.question, path, text, old or "")
-            fault = f"it has no {', '.join(missing)}" if missing else ""
+        if not fault and (missing := _missing(step, path, text, old or "")):
+            fault = f"it has no {', '.join(missing)}"
         if not fault:
             return step.response.call_message("write", {"path": path, "content": text}, call_id)
         if order.is_draft:  # written anew, with the reason why the draft is wrong
@@ -84,6 +84,11 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
         if step.is_late(path) or not step.may_write(path):
             break
     raise BadAnswer(f"{step.response.label} could not write {path}: {fault.rstrip('.')}. {_state(step)}", hint=OTHER_MODEL)
+
+
+def _missing(step: SimpleStep, path: str, text: str, old: str) -> list[str]:
+    """Parts of the request that its only file lacks."""
+    return missing_parts(step.question, path, text, old) if len(named_files(step.question, step.names)) < 2 else []
 
 
 def _state(step: SimpleStep) -> str:
@@ -235,7 +240,7 @@ def _visible_part(order: FileRequest) -> str:
     old = order.old or ""
     if order.language != "python" or order.error or old.count("\n") <= SHORT_LINES:
         return old
-    if edited_place.begin_of(order.request, old):
+    if (begin := edited_place.begin_of(order.request, old)) and begin.splitlines()[0] not in old:
         return "\n".join(old.splitlines()[:BEGINNING_LINES]) + "\n"
     return edited_place.shown_part(old, order.request)
 

@@ -25,7 +25,26 @@ _SNAKE: Final = re.compile(r"(?<![\w./-])[A-Za-z]\w*_\w*(?![\w(]|[./-]\w)", re.A
 _AFTER_NOUN: Final = re.compile(
     r"\b(?:function|method|class|constant|variable)s? (?:called |named )([A-Za-z_]\w+)"
     r"|\b(?:[Cc]lasse?|[Kk]lasse|[Cc]lase) ([A-Z]\w+)|(?:类|クラス|класс\w*|الصنف|الفئة) ?([A-Z]\w+)"
+    r"|(?:\b(?:[Pp]aramet\w+|par[áâ]metro|paramètre|argument\w*)|параметр\w*|аргумент\w*|参数|引数|パラメータ|(?:ال)?معامل) ?"
+    r"(?!optional|opcional|optionnel|nuevo|novo|nouveau)([a-z]\w+)(?= ?=| (?:with|mit|con|avec|com|со?) | ?[\u0600-\uffff])"
 )
+_MARKED: Final = re.compile(
+    r"\*[./]|[./]\*|\w://|^[\w.-]+/$|^[\w.-]+[<>=~!]=\S|^[^,]+(?:,[^,]+){2,}$|^\d+(?:\.\d+){2,}$|^\d+:\d+$|^[A-Z_]{2,}=\S"
+)
+"""Text that is meant as it is written, also without quotes: `*.log`, `build/`, `pear,12,0.80`, `2.1.0`."""
+EQUATION: Final = re.compile(r"(?<![\w.])\d+ [-+x×*/] \d+ = \d+(?![\w.]\d)")
+_NOUN: Final = (
+    r"(?:function|method|class|funktion|methode|klasse|funci[óo]n|m[ée]todo|clase|fonction|m[ée]thode|função|функци|метод|класс"
+    r"|(?:ال)?دالة)(?!\w* (?:call|comment|docstring|body))\w*"
+)
+_NOUN_CJK: Final = "(?:函数|方法|类|関数|メソッド|クラス)?"
+_INSTEAD: Final = re.compile(
+    r"\b(?:instead of|rather than|statt|anstelle von|en (?:lugar|vez) de|au lieu de|em (?:vez|lugar) de|вместо)\b|بدلاً? من"
+    r"|代替|而不是|ではなく",
+    re.I,
+)
+_BECOMES: Final = r"(?:[=:]|(?:to|auf|zu|a|à|para|на|إلى|is|=)(?= )|改为|改成|设为|设成|为|を|に)"
+_VALUE: Final = r"(-?\d+(?:\.\d+)?(?![\w:]|[.,]\d)|\b(?:True|False|None|true|false|null)\b|\"[^\"\n]*\")"
 _EXAMPLE: Final = re.compile(
     r"(?:\bfor example|\be\.g\.|\bsuch as|\bbecomes?\b|\bz\. ?B\.|\bzum beispiel|\bwird zu"
     r"|\b(?:por|p\.) ?ej|\bpar exemple|\bpor exemplo"
@@ -151,6 +170,8 @@ class AskedParts(Struct, frozen=True, kw_only=True):
     quoted: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     """As they are written, outside of names, calls, quotes and formulas."""
+    marked: tuple[str, ...] = ()
+    """Texts without quotes that only a literal meaning explains."""
 
     @property
     def identifiers(self) -> tuple[str, ...]:
@@ -214,7 +235,49 @@ def asked_parts(request: str) -> AskedParts:
         calls=tuple(dict.fromkeys(calls)),
         quoted=tuple(dict.fromkeys(each for each in quoted if each not in files and not _CALL.fullmatch(each))),
         numbers=tuple(dict.fromkeys(_NUMBER.findall(stripped))),
+        marked=tuple(
+            dict.fromkeys(each for word in re.findall("[!-~]+", unquoted) if _MARKED.search(each := word.strip(".,;:!?()")))
+        ),
     )
+
+
+def asked_values(request: str, old: str) -> dict[str, str]:
+    """Values that the request gives to constants, and to keys of the old file, by name: `set DEBUG to False`."""
+    pairs = re.findall(rf"(?<![\w./-])([A-Za-z_][\w-]*)[`'\"”»」]* ?({_BECOMES})? ?{_VALUE}", request) if old else ()
+    return {
+        name: value
+        for name, link, value in pairs
+        if (link and name.isupper()) or re.search(rf"(?m)^[ \"']*{name}[\"']? *[:=]", old)
+    }
+
+
+def asked_exchange(request: str, old: str) -> tuple[str, str] | None:
+    """The old and the new value, where the request wants one in the place of the other."""
+    parts, link = asked_parts(request), _INSTEAD.search(request)
+    values = {*parts.numbers, *parts.quoted, *parts.marked} - {*parts.names}
+    for end in (r"\w{3,}(?=\W{1,3}_)", r"(?<=_)\W{1,3}(\w{3,})"):  # the words beside the link
+        values |= {*re.findall(end, _INSTEAD.sub("_", request, count=1))} if link else set()
+    known = [each for each in values if num_of(each, old)]
+    fresh = [each for each in values if each not in known]
+    if len(known) != 1 or len(fresh) != 1:
+        return None
+    becomes = re.search(rf"{re.escape(known[0])}\W*{_BECOMES}\W*{re.escape(fresh[0])}", request)
+    return (known[0], fresh[0]) if link or becomes else None
+
+
+def num_of(word: str, text: str) -> int:
+    """How often the text has the word, outside of longer ones."""
+    return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text))
+
+
+def removes(request: str, name: str) -> bool:
+    """Check whether the request removes the definition of this name, not something in it."""
+    latin, others = _STEMS["remove"]
+    place = rf"{_NOUN}|from|in|aus|von|de|del|du|dans|en|da|do|из|в|من"
+    rest = rf"\W?(?:\s*$|[.,;:!?،؛]|\s+(?:{place})(?!\w))"
+    before = re.search(rf"(?<!\w)(?:{latin})\w*\s+(?:\S+\s+)?(?:{_NOUN}\s+)?\W?{name}{rest}", request, re.I)
+    after = re.search(rf"(?<!\w){name}\W?\s?{_NOUN_CJK}を?(?:{others})", request, re.A)
+    return bool(before or after or re.search(rf"(?:{others})除?{_NOUN_CJK}\s?\W?{name}\W?(?:$|[。，,.])", request, re.A))
 
 
 def _is_literal(arguments: str) -> bool:
@@ -331,6 +394,18 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
         if not _has_name(text, name) and not _has_name(old, name) and not (goes and len(parts.names) == 1):
             missing.append(name)
     texts = missing_texts(request, text, old)
+    if PurePath(path).suffix.lower() not in _PROGRAMS:  # a folder is the place of a file
+        is_list = PurePath(path).name.startswith(".")
+        texts += [each for each in parts.marked if each not in text + old and (is_list or not each.endswith("/"))]
+    for name, value in asked_values(request, old).items():
+        if not re.search(rf"(?m)^[ \"']*(?:\w+ )?{name}\b.*{re.escape(value.strip(chr(34)))}", text):
+            missing.append(f"{name} = {value}")
+    if (exchange := asked_exchange(request, old)) and num_of(exchange[0], text) >= num_of(exchange[0], old):
+        missing.append(f"{exchange[1]} instead of {exchange[0]}")
+    defined = r"(?m)^\s*(?:def|class|function|func) (\w+)"
+    missing += [
+        f"removal of {name}" for name in re.findall(defined, old) if removes(request, name) and name in re.findall(defined, text)
+    ]
     if PurePath(path).suffix.lower() in _PROGRAMS and means(request, "output"):  # a number may be computed: its output counts
         texts = [each for each in texts if each.startswith("“")]
     missing += texts
@@ -344,9 +419,9 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
 def _misplacement(request: str, quoted: tuple[str, ...], text: str) -> list[str]:
     """A heading that is none, and a text that is not at the end."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    headings = [line.lstrip("# ") for line in lines if line.startswith("#")]
-    missing = [f"heading “{quoted[0]}”"] if means(request, "heading") and any("#" in line for line in lines) else []
-    missing = [] if quoted[0] in headings else missing
+    headings = [re.sub("^#+ ", "", line) for line in lines if line.startswith("#")]
+    is_heading = not means(request, "heading") or quoted[0].lstrip("# ") in headings or not any("#" in line for line in lines)
+    missing = [] if is_heading else [f"heading “{quoted[0]}”"]
     if means(request, "at_end") and not any(quoted[-1] in line for line in lines[-LAST_LINES:]):
         missing.append(f"“{quoted[-1]}” at the end")
     return missing

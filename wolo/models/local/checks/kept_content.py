@@ -13,10 +13,10 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from wolo.models.local.checks import code_check
-from wolo.models.local.checks.asked_parts import asked_parts, means, mentioned_names
+from wolo.models.local.checks.asked_parts import asked_exchange, asked_parts, means, mentioned_names
 
-KEPT_SHARE: Final = 0.5
-"""Minimum share of lines that code of other languages than Python must keep."""
+MAX_REWORDED: Final = 3
+"""Lines of code of other languages than Python that may become others at once."""
 ALIKE: Final = 0.6
 """Similarity from which a line counts as a new version of another."""
 MAX_NAMED: Final = 3
@@ -33,16 +33,16 @@ def lost_content(path: str, old: str, new: str, request: str) -> str:
     """Parts of the old file that are gone although nobody asked for that, as the end of "it lost …"; empty if none."""
     if means(request, "rewrite") and not asked_parts(request).quoted and PurePath(path).suffix.lower() in PROSE_SUFFIXES:
         return ""
-    may_go = _may_go(request)
+    may_go, swap = _may_go(request), asked_exchange(request, old) or ("", "")
     suffix = PurePath(path).suffix.lower()
     try:
         if suffix == ".py":
             before, after = _python_names(code_check.parse_python(old)), _python_names(code_check.parse_python(new))
             lost = [name for name in before if name not in after and not may_go & set(name.split("."))]
         elif suffix in (".json", ".toml", ".ini"):
-            lost = _lost_entries(_entries(suffix, old), _entries(suffix, new), request)
+            lost = _lost_entries(_entries(suffix, old), _entries(suffix, new), request, swap)
         elif suffix in (".yaml", ".yml"):
-            lost = _lost_entries(dict(_yaml_entries(old)), dict(_yaml_entries(new)), request)
+            lost = _lost_entries(dict(_yaml_entries(old)), dict(_yaml_entries(new)), request, swap)
         elif suffix in PROSE_SUFFIXES:
             lost = _lost_lines(old, new, request)
         else:
@@ -70,13 +70,25 @@ def _python_names(tree: ast.Module) -> list[str]:
         if isinstance(node, code_check.FUNCTIONS):
             names.append(node.name)
         if isinstance(node, ast.ClassDef):
-            names += [f"{node.name}.{each.name}" for each in node.body if isinstance(each, code_check.FUNCTIONS)]
-        if isinstance(node, ast.Assign | ast.AnnAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names += [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+            names += [f"{node.name}.{each}" for each in _members(node)]
+        names += _targets(node)
         if isinstance(node, ast.If) and "__main__" in ast.unparse(node.test):
             names.append("the main block")
     return names
+
+
+def _members(node: ast.ClassDef) -> list[str]:
+    """Methods, fields, decorators and bases of a class."""
+    heads = [ast.unparse(each) for each in (*node.decorator_list, *node.bases)]
+    return [
+        *heads,
+        *(name for each in node.body for name in ([each.name] if isinstance(each, code_check.FUNCTIONS) else _targets(each))),
+    ]
+
+
+def _targets(node: ast.stmt) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
 
 
 def _entries(suffix: str, text: str) -> dict[str, Any]:
@@ -110,7 +122,7 @@ def _yaml_entries(text: str) -> Iterator[tuple[str, str]]:
             yield ".".join(name for depth, name in above if depth <= len(item[1])) + f".{item[2].strip()}", ""
 
 
-def _lost_entries(before: dict[str, Any], after: dict[str, Any], request: str) -> list[str]:
+def _lost_entries(before: dict[str, Any], after: dict[str, Any], request: str, swap: tuple[str, str]) -> list[str]:
     """Keys that are gone, and values of keys that the request does not name."""
     may_go, named = _may_go(request), set(re.findall(r"[\w-]+", request))
     lost = []
@@ -118,7 +130,7 @@ def _lost_entries(before: dict[str, Any], after: dict[str, Any], request: str) -
         keys = set(path.split("."))
         is_parent = after.get(path, value) != value and any(each.startswith(f"{path}.") for each in after)
         if path not in after:
-            if not keys & may_go and not any(each.startswith(f"{path}.") for each in after):
+            if path.replace(*swap) not in after and not keys & may_go and not any(each.startswith(f"{path}.") for each in after):
                 lost.append(path)
         elif (
             after[path] != value
@@ -152,9 +164,10 @@ def _comments(text: str) -> list[str]:
 
 
 def _too_few_lines(old: str, new: str) -> list[str]:
-    before = {line.strip() for line in old.splitlines() if line.strip()}
-    after = {line.strip() for line in new.splitlines()}
-    return ["most of its lines"] if len(before & after) < len(before) * KEPT_SHARE else []
+    before = dict.fromkeys(line.strip() for line in old.splitlines() if re.search(r"\w", line))
+    after = [line.strip() for line in new.splitlines()]
+    lost = [line for line in before if line not in after and not difflib.get_close_matches(line, after, 1, ALIKE)]
+    return [f"the line “{lost[0][:40]}”"] if len(lost) > MAX_REWORDED or len(lost) > len(before) / 2 else []
 
 
 # Renaming
@@ -168,7 +181,7 @@ def asked_rename(request: str, old: str) -> tuple[str, str] | None:
     defined = [
         name
         for name in dict.fromkeys(candidates)
-        if re.search(rf"(?m)\b(?:def|class) {name}\b|^{name} *[:=]|\bself\.{name}\b", old)
+        if re.search(rf"(?m)\b(?:def|class) {name}\b|^{name} *[:=]|\bself\.{name}\b|^from .* import .*\b{name}\b", old)
     ]
     if len(defined) != 1:
         return None
@@ -224,8 +237,8 @@ def restore_definitions(old: str, new: str, request: str) -> str:
         own = old_lines[code_check.span_of(node)[0] - 1 : code_check.span_of(node)[1]]
         if name not in bodies:
             kept[name] = [] if name in may_go else own
-        elif isinstance(node, ast.ClassDef) and isinstance(present[name], ast.ClassDef):
-            kept[name] = _merge_class(node, present[name], own, bodies[name], may_go)
+        elif isinstance(node, ast.ClassDef) and isinstance(class_ := present[name], ast.ClassDef):
+            kept[name] = _merge_class(node, class_, own, bodies[name], may_go)
         else:
             kept[name] = bodies[name] if name in meant or not names_any else own
     if keeps_top and not before.keys() - present.keys() - may_go:  # a whole answer
@@ -240,12 +253,24 @@ def restore_definitions(old: str, new: str, request: str) -> str:
     return "\n".join([*joined, *added, *old_lines[at:]]).strip("\n") + "\n"
 
 
-def _merge_class(old: ast.ClassDef, new: ast.stmt, old_lines: list[str], new_lines: list[str], may_go: set[str]) -> list[str]:
-    present = {each.name for each in ast.iter_child_nodes(new) if isinstance(each, code_check.FUNCTIONS)}
-    start = code_check.span_of(old)[0]
-    lost = [each for each in old.body if isinstance(each, code_check.FUNCTIONS) and each.name not in present | may_go]
-    bodies = [old_lines[code_check.span_of(each)[0] - start : code_check.span_of(each)[1] - start + 1] for each in lost]
-    return [*new_lines, *(line for body in bodies for line in ("", *body))]
+def _merge_class(old: ast.ClassDef, new: ast.ClassDef, old_lines: list[str], new_lines: list[str], may_go: set[str]) -> list[str]:
+    """The new class if it has all fields of the old one, otherwise the old one, each with the methods of the other."""
+    is_whole = (
+        not {*_members(old)} - {*_members(new)} - {each.name for each in old.body if isinstance(each, code_check.FUNCTIONS)}
+    )
+    base, other, lines, source = (new, old, new_lines, old_lines) if is_whole else (old, new, list(old_lines), new_lines)
+    there = {each.name: each for each in base.body if isinstance(each, code_check.FUNCTIONS)}
+    starts = code_check.span_of(base)[0], code_check.span_of(other)[0]
+    methods = [each for each in other.body if isinstance(each, code_check.FUNCTIONS)]
+    for each in sorted(methods, key=lambda each: -there[each.name].lineno if each.name in there else 0):
+        first, last = code_check.span_of(each)
+        body = source[first - starts[1] : last - starts[1] + 1]
+        if each.name not in there and not (is_whole and each.name in may_go):
+            lines += ["", *body]
+        elif not is_whole:
+            first, last = code_check.span_of(there[each.name])
+            lines[first - starts[0] : last - starts[0] + 1] = body
+    return lines
 
 
 def _lift(old: ast.Module, new: ast.Module, text: str, request: str) -> str:

@@ -46,6 +46,10 @@ _FAULT: Final = re.compile(
 _ASKING: Final = re.compile(
     r"\s*(?:how|what|why|when|where|which|who|is|are|does|do|can|could|explain|describe|tell|show|list|find|summar\w+)\b", re.I
 )
+_FILES: Final = re.compile(
+    r"\bfiles?\b|datei|ordner|verzeichnis|archivo|fichero|carpeta|fichier|dossier|arquivo|pasta|файл|папк|ملف|مجلد|文件|目录|ファイル|フォルダ",
+    re.I,
+)
 _LOOKING: Final = re.compile(
     r"(?:ls|cat|head|tail|pwd|echo|printf|grep|rg|find|wc|which|type|file|stat|tree|python3?|node|bash|sh|ruby|pytest|less|diff|date"
     r"|git (?:status|log|diff|show|branch))\b"
@@ -82,6 +86,11 @@ def asks_for_files(request: str) -> Work:
 def wants_answer(request: str) -> bool:
     """A question, or an order to explain, in any language that is known."""
     return asks_to_know(request) or (not asks_for(request) and (means(request, "inform") or _ASKING.match(request) is not None))
+
+
+def is_about_words(request: str) -> bool:
+    """A question in another language than English that names no file or folder, so that no command answers it."""
+    return asks_to_know(request) and not _ASKING.match(request) and not _FILES.search(request)
 
 
 def was_done(work: Work, calls: Iterable[ToolPart]) -> bool:
