@@ -48,9 +48,9 @@ def export(
 
 def _attempts(run: Path) -> list[Path]:
     """The databases of a run, ATTEMPTS/TASK/ATTEMPT/session/wolo.db. Raises UsageError where there are none."""
-    if not (found := sorted(run.glob("attempts/*/[!.]*/session/wolo.db"))):
+    if not (databases := sorted(run.glob("attempts/*/[!.]*/session/wolo.db"))):
         raise UsageError(f"{run} has no attempts with sessions.", hint="`wolo batch run --out RUN` makes such a folder.")
-    return found
+    return databases
 
 
 def _stores(own: Store, attempts: Sequence[Path]) -> Iterator[tuple[dict[str, str], Store]]:
