@@ -13,7 +13,7 @@ from tests.fakes.command import run_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.fakes.screen import Terminal
-from wolo.frontends.terminal.repl import status_command
+from wolo.frontends.terminal.repl import status_bar
 from wolo.places import find_places
 
 SEEN = "import json, pathlib, sys; facts = json.load(sys.stdin); pathlib.Path('seen.json').write_text(json.dumps(facts)); "
@@ -59,7 +59,7 @@ def test_own_command_prints_the_status_row(provider: ProviderServer) -> None:
 def test_failed_command_is_named_once(
     provider: ProviderServer, monkeypatch: pytest.MonkeyPatch, program: str, error: str
 ) -> None:
-    monkeypatch.setattr(status_command, "COMMAND_S", 0.5)
+    monkeypatch.setattr(status_bar, "COMMAND_S", 0.5)
     status_of(program)
     provider.script(text("Hello."), text("Again."))
     with repl(provider, rows=24, columns=100) as terminal:

@@ -171,7 +171,9 @@ async def viewer(drawn: DrawnTerminal) -> str:
     parts = (ThinkingPart(text="First the build."), TextPart(text="I build it."), shell)
     history = [user("build it"), Message(role="assistant", parts=parts)]
     drawing, starts = draw_transcript(history, {"c": Output(BUILD, "step\n" * 29, 0, 1.5)}, drawn.screen.stdout)
-    showing = asyncio.ensure_future(region.show_viewer(Viewer(drawing, drawn.terminal.state, at=0, stops=tuple(starts.values()))))
+    showing = asyncio.ensure_future(
+        region.show_viewer(Viewer(drawing, drawn.terminal.state, at=0, stops=tuple(starts.values())).show)
+    )
     await drawn.wait_for("q closes")
     drawn.type("/step 7\r")
     await drawn.wait_until(lambda: "step 7" in drawn.lines[0])

@@ -14,8 +14,18 @@ from rich.text import Text
 import wolo
 from wolo.config import schema
 from wolo.frontends.terminal.display.terminal_state import TerminalState
-from wolo.frontends.terminal.io.own_themes import load_theme
-from wolo.frontends.terminal.io.theme import BUILT_IN, DARK, GROUNDS, PALETTES, ROLES, STYLES, Depth, paint, select_theme
+from wolo.frontends.terminal.io.theme import (
+    BUILT_IN,
+    DARK,
+    GROUNDS,
+    PALETTES,
+    ROLES,
+    STYLES,
+    Depth,
+    load_theme,
+    paint,
+    select_theme,
+)
 from wolo.frontends.terminal.panels.region_styles import RegionColours, as_rows
 
 

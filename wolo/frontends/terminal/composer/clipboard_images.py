@@ -1,4 +1,4 @@
-"""Saves the image of the clipboard to a file, with the program that this machine has for it."""
+"""Finds programs for the clipboard of this machine, and saves the image in it to a file."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,7 +26,13 @@ _APPLE_DATA = "«data PNGf".encode()
 
 async def save_clipboard_image(workspace: Workspace) -> Path:
     """The new file. Raises UsageError where no program can read the clipboard, or it holds no image."""
-    if not (readers := list(_readers(workspace))):
+    readers = find_clipboard_programs(
+        workspace,
+        mac=(("pngpaste", "-"), ("osascript", "-e", _APPLE_SCRIPT)),
+        wayland=(("wl-paste", "--no-newline", "--type", "image/png"),),
+        x11=(("xclip", "-selection", "clipboard", "-target", "image/png", "-out"),),
+    )
+    if not readers:
         raise UsageError(
             "No program here reads images from the clipboard.",
             hint="wl-paste (Wayland), xclip (X11), pngpaste or osascript (macOS) do; a file can be dropped or named after @.",
@@ -38,20 +44,16 @@ async def save_clipboard_image(workspace: Workspace) -> Path:
     raise UsageError("The clipboard holds no image.")
 
 
-def _readers(workspace: Workspace) -> Iterator[Sequence[str]]:
-    """Programs of this machine, not over SSH: their clipboard would be another one."""
-    candidates: list[tuple[str, ...]] = []
-    if sys.platform == "darwin":
-        candidates += [("pngpaste", "-"), ("osascript", "-e", _APPLE_SCRIPT)]
-    if os.environ.get("WAYLAND_DISPLAY"):
-        candidates.append(("wl-paste", "--no-newline", "--type", "image/png"))
-    if os.environ.get("DISPLAY"):
-        candidates.append(("xclip", "-selection", "clipboard", "-target", "image/png", "-out"))
+Programs = Sequence[tuple[str, ...]]
+
+
+def find_clipboard_programs(workspace: Workspace, *, mac: Programs, wayland: Programs, x11: Programs) -> Programs:
+    """Those that this machine has, but none over SSH: they would use the clipboard of another machine."""
     if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
-        candidates = []
-    for name, *options in candidates:
-        if path := find_program(name, workspace):
-            yield (path, *options)
+        return ()
+    candidates = [*(mac if sys.platform == "darwin" else ())]
+    candidates += [*(wayland if os.environ.get("WAYLAND_DISPLAY") else ()), *(x11 if os.environ.get("DISPLAY") else ())]
+    return [(path, *options) for name, *options in candidates if (path := find_program(name, workspace))]
 
 
 async def _read(argv: Sequence[str]) -> bytes:

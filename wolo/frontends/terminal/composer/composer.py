@@ -24,11 +24,10 @@ from wolo.conversation.conversation import Conversation
 from wolo.frontends.terminal.composer.completion import is_command_name, offers_completions
 from wolo.frontends.terminal.composer.pastes import Pastes, as_mentions, clean_paste, readable
 from wolo.frontends.terminal.composer.prompt_storage import DirectoryHistory, Drafts
-from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.display.terminal import AGAIN_WITHIN_S, Terminal, suspend
 from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.input_parser import is_within_paste
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import typed_part
-from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S, suspend
 from wolo.frontends.terminal.live.component import Row
 from wolo.messages.message import Message, UserPrompt
 from wolo.messages.terminal_text import clean_line

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from textwrap import wrap
@@ -17,7 +17,6 @@ from wolo.errors import ConfigError
 from wolo.frontends.terminal.composer.composer import KEYS_COMMAND, Composer
 from wolo.frontends.terminal.io.graphemes import after_cursor, before_cursor
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import map_sequence
-from wolo.frontends.terminal.live.component import KeyTarget
 
 SETTING = "ui.keymap"
 LEAST_NOTE = 24
@@ -168,8 +167,8 @@ _SPELLINGS_OF_SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
 """Sent by terminals that can tell it from Enter."""
 
 
-def composer_keys(composer: Composer, keymap: Keymap, repl: KeyTarget) -> KeyBindings:
-    """Actions that are not the composer's go to the `repl`."""
+def composer_keys(composer: Composer, keymap: Keymap, handle_other: Callable[[str], object]) -> KeyBindings:
+    """`handle_other` gets the actions that are not the composer's."""
     for spelling in _SPELLINGS_OF_SHIFT_ENTER:
         map_sequence(spelling, Keys(SHIFT_ENTER))
     keys = KeyBindings()
@@ -177,7 +176,7 @@ def composer_keys(composer: Composer, keymap: Keymap, repl: KeyTarget) -> KeyBin
     for action in reversed(ACTIONS):  # of two actions with one key the first in the list wins while it is accepted
         for pressed in keymap.key_presses(action.name):
             is_accepted = Condition(partial(composer.accepts, action.name))
-            keys.add(*pressed, filter=has_focus & is_accepted)(partial(_perform, composer, repl, action.name))
+            keys.add(*pressed, filter=has_focus & is_accepted)(partial(_perform, composer, handle_other, action.name))
 
     # A grapheme is deleted and stepped over as one character.
 
@@ -213,6 +212,6 @@ def composer_keys(composer: Composer, keymap: Keymap, repl: KeyTarget) -> KeyBin
     return keys
 
 
-def _perform(composer: Composer, repl: KeyTarget, action: str, event: KeyPressEvent) -> None:
+def _perform(composer: Composer, handle_other: Callable[[str], object], action: str, event: KeyPressEvent) -> None:
     if not composer.handle_key(action):
-        repl.handle_key(action)
+        handle_other(action)

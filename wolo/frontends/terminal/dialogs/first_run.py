@@ -144,7 +144,7 @@ async def _choose_from_list(offer: ModelOffer, terminal: Terminal) -> str:
 
 async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:
     """As `_choose_from_list`: a number, a provider's name, or a URL."""
-    typed = (await ask_line("Which one? Enter for none › ", terminal.screen, terminal.keyboard)).strip()
+    typed = (await ask_line("Which one? Enter for none › ", terminal)).strip()
     if not typed:
         raise EOFError
     name = typed.removesuffix("?").rstrip()
@@ -219,5 +219,5 @@ async def _ask_model(provider: Provider, shown: Sequence[str], terminal: Termina
     terminal.screen.show_text(f"Models of {provider.label}:")
     print_numbered(items, terminal)
     question = "Which model? Enter selects 1; other names work, too › "
-    typed = (await ask_line(question, terminal.screen, terminal.keyboard)).strip()
+    typed = (await ask_line(question, terminal)).strip()
     return shown[int(typed) - 1] if typed.isdecimal() and 1 <= int(typed) <= len(shown) else typed or shown[0]

@@ -19,7 +19,7 @@ MOST_BYTES = 16 * 1024
 async def confirm(question: str, terminal: Terminal, *, no: str = "No", yes: str = "Yes") -> bool:
     """The default is no. Raises Dismissed for Ctrl-C, and EOFError for Ctrl-D where a line is typed."""
     if not terminal.has_panels:
-        typed = await ask_line(f"{question} [y/N] › ", terminal.screen, terminal.keyboard)
+        typed = await ask_line(f"{question} [y/N] › ", terminal)
         return typed.strip().lower() in ("y", "yes")
     from wolo.frontends.terminal.live.temporary_region import choose  # noqa: PLC0415  # the same
     from wolo.frontends.terminal.panels.choice_panels import NO, YES, PanelChoice  # noqa: PLC0415  # prompt_toolkit is for the REPL only
@@ -31,7 +31,7 @@ async def confirm(question: str, terminal: Terminal, *, no: str = "No", yes: str
 async def ask_text(question: str, terminal: Terminal) -> str:
     """Raises PassedOver for Esc, Dismissed for Ctrl-C, and EOFError for Ctrl-D on an empty line."""
     if (dialog_host := terminal.screen.dialog_host) is None:
-        return (await ask_line(question, terminal.screen, terminal.keyboard, may_pass=True)).strip()
+        return (await ask_line(question, terminal, may_pass=True)).strip()
     from wolo.frontends.terminal.panels.line_panels import RequestedLine  # noqa: PLC0415  # prompt_toolkit is for panels only
 
     return (await dialog_host.show_dialog(RequestedLine(question, may_pass=True))).strip()

@@ -95,7 +95,7 @@ async def _choose(end_at: float, terminal: Terminal) -> AtLimit:
     stated = f"limit until {clock_time(end_at, now)} ({countdown(end_at - now)})"
     while True:
         try:
-            typed = await ask_line(f"  {stated} · Enter now, [m]odel, [s]top › ", screen, terminal.keyboard, may_pass=True)
+            typed = await ask_line(f"  {stated} · Enter now, [m]odel, [s]top › ", terminal, may_pass=True)
         except (PassedOver, EOFError):
             return "stop"
         match typed.strip().lower():

@@ -59,7 +59,7 @@ async def ask_provider(providers: Sequence[Provider], terminal: Terminal) -> Pro
     terminal.screen.show_text("Which provider?")
     show_providers(providers, terminal)
     while True:
-        typed = (await ask_line("Number or name › ", terminal.screen, terminal.keyboard)).strip()
+        typed = (await ask_line("Number or name › ", terminal)).strip()
         if typed.isdecimal() and 1 <= int(typed) <= len(providers):
             return providers[int(typed) - 1]
         if provider := find_provider(typed, providers):

@@ -147,11 +147,6 @@ def files_menu(cwd: Path) -> Menu[str]:
     return Menu("Which file?", items, preview=lambda name, is_on: _beginning(cwd / name))
 
 
-def turns_back(menu: Menu[OutlineItem], place: OutlineItem) -> int:
-    """Number of turns undone by going back to before this prompt."""
-    return [item.value for item in menu.listed(False)].index(place) + 1
-
-
 def _beginning(path: Path) -> Sequence[str]:
     """The first lines. Opens regular files only."""
     try:

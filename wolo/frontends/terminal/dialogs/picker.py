@@ -15,7 +15,7 @@ from rich.text import Text
 
 from wolo.frontends.terminal.display.line_prompt import ask_line
 from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.frontends.terminal.panels.panel import Panel, key_hints
+from wolo.frontends.terminal.panels.panel import Panel, add_hints, key_hints
 from wolo.frontends.terminal.panels.region_styles import as_rows
 from wolo.messages.terminal_text import clean_line
 
@@ -91,7 +91,7 @@ async def _pick_by_number(menu: Menu[T], terminal: Terminal) -> Picked[T] | None
     print_numbered(items, terminal)
     while True:
         try:
-            typed = (await ask_line(f"{menu.title} Enter selects 1, q cancels › ", terminal.screen, terminal.keyboard)).strip()
+            typed = (await ask_line(f"{menu.title} Enter selects 1, q cancels › ", terminal)).strip()
         except EOFError:
             return None
         if typed.lower() == "q":
@@ -224,12 +224,7 @@ class Picker(Panel[Picked[T] | None]):
         if text.cell_len > columns:
             return as_rows([key_hints(*hints)], columns)[:1]
         switch = [("Tab", f"{'[x]' if self._is_on else '[ ]'} {self._menu.switch}")] if self._menu.switch else []
-        for more in (("Esc", "cancel"), *switch, ("type", "to filter")):
-            longer = text.copy().append(" · ", "dim").append_text(key_hints(more))
-            if longer.cell_len > columns:
-                break
-            text = longer
-        return as_rows([text], columns)[:1]
+        return as_rows([add_hints(text, (("Esc", "cancel"), *switch, ("type", "to filter")), columns)], columns)[:1]
 
     def _row(self, at: int, columns: int) -> StyleAndTextTuples:
         item, is_chosen = self._found[at], at == self._at

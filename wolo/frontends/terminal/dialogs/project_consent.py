@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from rich.text import Text
 
@@ -27,6 +28,9 @@ ANSWER_WITHIN_S = 120.0
 """A script can have a terminal, too: its task must not wait for ever."""
 LOCAL = "It runs with all your rights, outside any sandbox."
 REMOTE = "It receives the arguments of the tools that the model calls."
+
+
+Answer = Literal["yes", "never"]
 
 
 class Wording(NamedTuple):
@@ -56,23 +60,12 @@ async def ask_project_consent(flags: Flags, terminal: Terminal) -> None:
         for event, hook in hooks.hooks:
             lines.append(Text(f"  {event}", "dim"))
             lines += [_quote(f"    {called:<11} ", value) for called, value in describe_hook(hook)]
-        answer = await _ask(
-            [
-                *lines,
-                Text("  They run with all your rights, outside any sandbox.", "dim"),
-                Text("  They can make wolo stricter, never looser.", "dim"),
-                Text("  If one of them changes, you are asked again.", "dim"),
-            ],
-            HOOKS,
-            terminal,
+        notes = (
+            "They run with all your rights, outside any sandbox.",
+            "They can make wolo stricter, never looser.",
+            "If one of them changes, you are asked again.",
         )
-        try:
-            if answer == "yes":
-                save_consent(site.places, site.root, hooks, "yes")
-            elif answer == "never":
-                save_consent(site.places, site.root, hooks, "never")
-        except ConfigError as error:
-            _report_unsaved(error, terminal)
+        await _decide(lines, notes, HOOKS, partial(save_consent, site.places, site.root, hooks), terminal)
 
 
 async def _ask_trust(flags: Flags, terminal: Terminal) -> None:
@@ -84,24 +77,14 @@ async def _ask_trust(flags: Flags, terminal: Terminal) -> None:
     lines = [Text.assemble(("? ", "bold warning"), ("This folder contains files that configure wolo:", "bold"))]
     lines += [_quote(f"  {each.kind:<{width}}  ", str(each.path.relative_to(root))) for each in files]
     lines.append(_quote("  in ", str(root)))
-    answer = await _ask(
-        [
-            *lines,
-            Text("  None of them is used unless you trust the folder.", "dim"),
-            Text("  Your permissions stay as they are either way.", "dim"),
-        ],
+    notes = ("None of them is used unless you trust the folder.", "Your permissions stay as they are either way.")
+    await _decide(
+        lines,
+        notes,
         TRUST,
+        lambda answer: consents.save_trust(places, root, "trusted" if answer == "yes" else answer),
         terminal,
     )
-    try:
-        if answer == "yes":
-            consents.save_trust(places, root, "trusted")
-        elif answer == "never":
-            consents.save_trust(places, root, "never")
-    except ConfigError as error:
-        _report_unsaved(error, terminal)
-        if answer == "yes":
-            terminal.screen.show_text("--trust trusts the folder for one run.", "dim")
 
 
 async def _ask_servers(flags: Flags, terminal: Terminal) -> None:
@@ -110,28 +93,38 @@ async def _ask_servers(flags: Flags, terminal: Terminal) -> None:
         return
     if flags.get("trust") != str(root) and consents.trust_in(places, root, Notices()) != "trusted":
         return
+
+    def save(server: ConfiguredServer, answer: Answer) -> None:
+        configured_servers.save_server_consent(places, root, server, allowed=answer == "yes")
+
     for server in configured_servers.find_unanswered(servers_here(flags, find_site()), places, root):
         lines = [
             Text.assemble(("? ", "bold warning"), ("This project configures an MCP server: ", "bold"), _in_full(server.name))
         ]
         lines += [_quote(f"  {called:<11} ", value) for called, value in describe_server(server.server)]
-        answer = await _ask(
-            [
-                *lines,
-                _quote("  from        ", server.source),
-                Text(f"  {REMOTE if server.server.url else LOCAL}", "dim"),
-                Text("  If any of this changes, you are asked again.", "dim"),
-            ],
-            _server_wording(server),
-            terminal,
-        )
-        try:
-            if answer:
-                configured_servers.save_server_consent(places, root, server, allowed=answer == "yes")
-            if answer == "yes":
+        lines.append(_quote("  from        ", server.source))
+        notes = (REMOTE if server.server.url else LOCAL, "If any of this changes, you are asked again.")
+        if await _decide(lines, notes, _server_wording(server), partial(save, server), terminal):
+            try:
                 await ask_inputs(server, terminal)
-        except ConfigError as error:
-            _report_unsaved(error, terminal)
+            except ConfigError as error:
+                _report_unsaved(error, terminal)
+
+
+async def _decide(
+    lines: Sequence[Text], notes: Iterable[str], wording: Wording, save: Callable[[Answer], object], terminal: Terminal
+) -> bool:
+    """Asks, and saves a yes or a never. True for a yes that is saved."""
+    answer = await _ask([*lines, *(Text(f"  {note}", "dim") for note in notes)], wording, terminal)
+    try:
+        if answer:
+            save("yes" if answer == "yes" else "never")
+    except ConfigError as error:
+        _report_unsaved(error, terminal)
+        if answer == "yes" and wording is TRUST:
+            terminal.screen.show_text("--trust trusts the folder for one run.", "dim")
+        return False
+    return answer == "yes"
 
 
 async def ask_inputs(server: ConfiguredServer, terminal: Terminal | None) -> None:
@@ -180,7 +173,7 @@ async def _ask(lines: Sequence[Text], wording: Wording, terminal: Terminal) -> s
                 return answer
             for line in lines:
                 terminal.screen.print(line)
-            typed = await ask_line(f"  {wording.question} [y]es  [N]ot now  [never] › ", terminal.screen, terminal.keyboard)
+            typed = await ask_line(f"  {wording.question} [y]es  [N]ot now  [never] › ", terminal)
     except (EOFError, TimeoutError):
         return ""
     return {"y": "yes", "yes": "yes", "never": "never"}.get(typed.strip().lower(), "")

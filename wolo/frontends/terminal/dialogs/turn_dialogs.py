@@ -66,7 +66,7 @@ async def _approve_by_line(
             always = "  [a]lways  every[w]here" if rule else ""
             question = f"  [y]es  [s]ession{always}  [e]dit  [N]o, or type why not › "
         try:
-            typed = await ask_line(question, screen, terminal.keyboard)
+            typed = await ask_line(question, terminal)
             if typed.strip().isdecimal():  # the answer's number in a panel, and no reason
                 screen.show_text("  No answer has a number here: type its letter, or a reason.", "warning")
                 continue
@@ -74,7 +74,7 @@ async def _approve_by_line(
                 return PreviewAnswer(ApprovalGiven(id=asked.id, allowed=True), accepts_edits=True)
             if typed.strip().lower() not in ("e", "edit") or asked.only_once or asked.walls in ("again", "restored", "host"):
                 return PreviewAnswer(_read_answer(asked, typed, rule))
-            edited = (await ask_line("  rule › ", screen, terminal.keyboard, draft=rule)).strip()
+            edited = (await ask_line("  rule › ", terminal, draft=rule)).strip()
             if wrong := conversation.approvals.rule_problem(asked, edited) if edited not in ("", rule) else "":
                 screen.show_text(f"  {wrong}", "warning")
             else:
@@ -117,8 +117,7 @@ async def ask_questions(asked: QuestionsAsked, terminal: Terminal) -> Replies | 
                 numbers = f" 1-{last}" if last > 1 else " 1" if last else ""
                 typed = await ask_line(
                     f"  answer{numbers}{', several as 1,2' if question.several else ''} › ",
-                    screen,
-                    terminal.keyboard,
+                    terminal,
                     may_pass=True,
                 )
             except (PassedOver, EOFError):
@@ -160,7 +159,7 @@ async def _ask_about_plan(question: Question, terminal: Terminal) -> Replies | N
 async def _decide_by_line(terminal: Terminal) -> Reply | None:
     choices = "  start in [a]uto  with [e]dits approved  [k]eep planning  [r]evise the plan, or type what to change › "
     try:
-        typed = (await ask_line(choices, terminal.screen, terminal.keyboard, may_pass=True)).strip()
+        typed = (await ask_line(choices, terminal, may_pass=True)).strip()
     except (PassedOver, EOFError):
         return None
     letters = {"a": "auto", "e": "edit", "k": "keep", "r": "revise", "": "keep"}

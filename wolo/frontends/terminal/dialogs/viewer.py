@@ -21,7 +21,7 @@ from wolo.frontends.terminal.io.input_parser import FocusTracker, TerminalInput
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import RegionApplication
 from wolo.frontends.terminal.io.terminal_output import AsyncOutput
 from wolo.frontends.terminal.live.frame_renderer import FrameOutput
-from wolo.frontends.terminal.panels.panel import key_hints
+from wolo.frontends.terminal.panels.panel import add_hints
 from wolo.frontends.terminal.panels.region_styles import RegionColours, Row, as_fragments, as_rows, colour_depth
 
 REFRESH_S = 0.5
@@ -195,9 +195,5 @@ class Viewer:
         if text.cell_len + len(f" · {CLOSES[0]} {CLOSES[1]}") > columns:
             text = Text("? ", "bold warning") if self._state.is_asking else Text()
         hits = (("n N", "next"),) if self._hits else ()
-        for more in (CLOSES, *hits, ("/", "search"), ("↑↓ PgUp PgDn", "scroll"), ("[ ]", "calls")):
-            longer = text.copy().append(" · " if text else "", "dim").append_text(key_hints(more))
-            if longer.cell_len > columns:
-                break
-            text = longer
-        return as_fragments(as_rows([text], columns)[:1])
+        hints = (CLOSES, *hits, ("/", "search"), ("↑↓ PgUp PgDn", "scroll"), ("[ ]", "calls"))
+        return as_fragments(as_rows([add_hints(text, hints, columns)], columns)[:1])

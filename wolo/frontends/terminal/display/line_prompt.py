@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from wolo.frontends.terminal.display.event_view import Screen
+from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.frontends.terminal.io.keyboard import Keyboard
 from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.messages.terminal_text import clean
@@ -37,11 +37,12 @@ class PassedOver(Exception):
     """Esc instead of an answer."""
 
 
-async def ask_line(question: str, screen: Screen, keyboard: Keyboard, *, draft: str = "", may_pass: bool = False) -> str:
+async def ask_line(question: str, terminal: Terminal, *, draft: str = "", may_pass: bool = False) -> str:
     """Drops keys typed before the question or right after it. The answer begins with the `draft`.
 
     Raises Dismissed for Ctrl-C, PassedOver for Esc if `may_pass`, EOFError for Ctrl-D and a closed terminal.
     """
+    screen, keyboard = terminal.screen, terminal.keyboard
     if screen.region is not None:
         return await screen.region.ask(question, draft=draft, may_pass=may_pass)
     screen.ask_space()

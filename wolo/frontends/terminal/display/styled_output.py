@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Protocol
 
 from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.style import Style
 from rich.text import Text
 
+from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.terminal_output import Stdout
 from wolo.frontends.terminal.io.theme import FULL_WIDTH, THEME, Depth, paint
 from wolo.frontends.terminal.render.markdown_tables import Grid
@@ -30,14 +30,9 @@ _FILL = "\x1b[K"
 """Erases to the end of the row in the current background, so that nothing of it is copied."""
 
 
-class Themed(Protocol):
-    @property
-    def palette(self) -> str:
-        """A name in PALETTES; it may change at any time."""
-
-
 class StyledOutput:
-    def __init__(self, stdout: Stdout, themed: Themed) -> None:
+    def __init__(self, stdout: Stdout, themed: TerminalState) -> None:
+        """Its palette may change at any time."""
         self._stdout, self._themed = stdout, themed
         self._has_links = stdout.has_colours and takes_links(os.environ)
         self._wrapper = Wrapper()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from prompt_toolkit import Application
@@ -157,9 +158,10 @@ def typed_part(document: Document, completion: Completion) -> str:
 
 
 class CompletionRows(CompletionsMenuControl):
-    def shows_help(self) -> bool:
-        """Help stands beside the completions, where there is any."""
-        return True
+    def __init__(self, shows_help: Callable[[], bool]) -> None:
+        """`shows_help`: help stands beside the completions, where there is any."""
+        super().__init__()
+        self._shows_help = shows_help
 
     def create_content(self, width: int, height: int) -> UIContent:
         """Highlights the first completion where Enter would take it."""
@@ -174,4 +176,4 @@ class CompletionRows(CompletionsMenuControl):
             state.complete_index = None
 
     def _show_meta(self, complete_state: CompletionState) -> bool:
-        return super()._show_meta(complete_state) and self.shows_help()
+        return super()._show_meta(complete_state) and self._shows_help()

@@ -8,6 +8,7 @@ import os
 import select
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -92,16 +93,12 @@ class Sender(Protocol):
         """Writes a control sequence to the terminal."""
 
 
-class Flushable(Protocol):
-    def flush(self) -> None: ...
-
-
 class AsyncOutput:
     """Writes without blocking, through its own descriptor: modes of the given one are shared with other processes."""
 
-    def __init__(self, descriptor: int, painter: Flushable) -> None:
-        """Flushes the `painter` when the terminal has taken everything that waited."""
-        self._given, self._painter = descriptor, painter
+    def __init__(self, descriptor: int, on_room: Callable[[], None]) -> None:
+        """`on_room` is called when the terminal has taken everything that waited."""
+        self._given, self._on_room = descriptor, on_room
         self._own: int | None = None
         self._waiting = bytearray()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -143,7 +140,7 @@ class AsyncOutput:
     def _continue(self) -> None:
         if not self._push():
             self._stop_waiting()
-            self._painter.flush()
+            self._on_room()
 
     def _stop_waiting(self) -> None:
         if self._loop is not None and self._own is not None:

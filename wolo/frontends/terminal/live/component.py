@@ -1,4 +1,4 @@
-"""Roles in the terminal: a component draws rows, a key target takes keys, a painter repaints."""
+"""Roles in the terminal: a component draws rows of the live region, actions start what slash commands ask for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from wolo.agent.events import Event
-from wolo.frontends.terminal.io.terminal_output import Flushable, Sender
+from wolo.frontends.terminal.io.terminal_output import Sender
 from wolo.frontends.terminal.prompt_loop import PromptLoop
 
 Row = list[tuple[str, str]]
@@ -14,7 +14,7 @@ Row = list[tuple[str, str]]
 
 
 class Component(Protocol):
-    """A part of the live region, drawn again after each `Painter.paint`; a keystroke alone draws none of them."""
+    """A part of the live region, drawn again after each `LiveRegion.paint`; a keystroke alone draws none of them."""
 
     most_rows: int
     least_window_rows: int
@@ -25,25 +25,6 @@ class Component(Protocol):
 
     def on_event(self, event: Event) -> None:
         """Updates the state that `render` draws."""
-
-
-class KeyTarget(Protocol):
-    def handle_key(self, action: str) -> bool:
-        """Performs an action of the keymap. False: it belongs to another target."""
-
-
-class Painter(Flushable, Protocol):
-    """The live region, as its parts see it."""
-
-    @property
-    def rows(self) -> int:
-        """Height of the window."""
-
-    def write(self, text: str) -> None:
-        """Prints complete lines above the region; the rest of the text waits in it."""
-
-    def paint(self) -> None:
-        """Schedules a repaint: something other than the typed text has changed."""
 
 
 class TerminalActions(Protocol):

@@ -6,7 +6,7 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,7 +19,7 @@ from prompt_toolkit.styles import DEFAULT_ATTRS, Attrs
 
 from wolo.frontends.terminal.io.graphemes import spell_out
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import BufferedOutput, PaintedRenderer, RegionApplication
-from wolo.frontends.terminal.io.terminal_output import AsyncOutput, Flushable
+from wolo.frontends.terminal.io.terminal_output import AsyncOutput
 from wolo.frontends.terminal.panels.region_styles import colour_depth
 from wolo.frontends.terminal.render.scroll_insert import Shown, grow, move, move_down, print_above, rows_taken
 
@@ -238,10 +238,10 @@ class FrameRenderer(PaintedRenderer):
 class FrameApplication(RegionApplication):
     """Paints nothing while the terminal is behind or its window is being resized: it would be outdated when seen."""
 
-    def __init__(self, outlet: AsyncOutput, output: FrameOutput, painter: Flushable, **given: Any) -> None:
-        """Flushes the `painter` when the window has kept its size for a while."""
+    def __init__(self, outlet: AsyncOutput, output: FrameOutput, on_rest: Callable[[], None], **given: Any) -> None:
+        """`on_rest` is called when the window has kept its size for a while."""
         super().__init__(output=output, **given)
-        self._outlet, self._frames, self._painter = outlet, output, painter
+        self._outlet, self._frames, self._on_rest = outlet, output, on_rest
         self._resize_timer: asyncio.TimerHandle | None = None
         self.renderer: FrameRenderer = FrameRenderer(self.merged_style, output)
         self.renderer.does_reflow, self.renderer.can_insert = does_reflow(os.environ), can_insert(os.environ)
@@ -266,7 +266,7 @@ class FrameApplication(RegionApplication):
         if self.is_running:
             with self._frames.frame():
                 super().on_resize()
-            self._painter.flush()
+            self._on_rest()
 
 
 def _replace(cells: dict[int, Char], row: str, style: str) -> tuple[int, bool]:

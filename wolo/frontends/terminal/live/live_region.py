@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from itertools import groupby
 from operator import itemgetter
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from prompt_toolkit import layout
 from prompt_toolkit.application import in_terminal
@@ -64,13 +64,6 @@ ESCAPE_S = 0.05
 """Time in which an escape may be the beginning of another key."""
 
 
-class FullScreen(Protocol):
-    """Takes the whole window, on the alternate screen."""
-
-    async def show(self, outlet: AsyncOutput, focus: FocusTracker) -> None:
-        """Raises EOFError when the terminal is closed."""
-
-
 class LiveRegion:
     echoes_input = False
     keys_in_short = "Enter sends, Alt-Enter makes a new line"
@@ -90,8 +83,8 @@ class LiveRegion:
         """Shows the components `above` the input and the one `below` it."""
         self._terminal, self._state = terminal, terminal.state
         self.writing = writing
-        self.stdout = RegionOutput(self)
-        self.activity = ActivityView(self, self._state)
+        self.stdout = RegionOutput(self.write)
+        self.activity = ActivityView(self.paint, lambda: self._output.get_size().rows, self._state)
         self._above, self._below = (self.activity, *above), below
         self._drawn: dict[Component, Sequence[Row]] = {}
         """Rows of each component since the last `paint`, for a window of `_drawn_for`."""
@@ -108,8 +101,8 @@ class LiveRegion:
         self._running: asyncio.Task[None] | None = None
         self._is_aside = self._is_alternate = False
         self._tail_window = _window(self._growing, TAIL_ROWS)
-        self._below_window = _window(self._below_text, 1)
-        self._outlet = AsyncOutput(sys.stdout.fileno(), self)
+        self._below_window = _window(lambda: as_fragments(self._rows(below)) if below is not None else [], 1)
+        self._outlet = AsyncOutput(sys.stdout.fileno(), self.flush)
         self._output = FrameOutput(self._outlet)
         self.presence = FocusTracker(self, self._state)
         self.marks: TerminalMarks | None = None
@@ -118,7 +111,7 @@ class LiveRegion:
         self.app = FrameApplication(
             self._outlet,
             self._output,
-            self,
+            self.flush,
             layout=self._layout(list(processors)),
             key_bindings=ConditionalKeyBindings(keys, ~self._asking),
             editing_mode=EditingMode.VI if uses_vi else EditingMode.EMACS,
@@ -190,12 +183,15 @@ class LiveRegion:
                         self._state.dialogs[-1].open()  # before it is painted: its keys do not count at once
         self.paint()
 
-    async def show_viewer(self, viewer: FullScreen) -> None:
-        """Gives the window to the viewer until it is closed; printed text waits. Keys typed behind the closing one are kept."""
+    async def show_viewer(self, show: Callable[[AsyncOutput, FocusTracker], Awaitable[None]]) -> None:
+        """Gives the window to the viewer until it is closed; printed text waits. Keys typed behind the closing one are kept.
+
+        `show` draws on the alternate screen, and raises EOFError when the terminal is closed.
+        """
         async with self.aside():
             self._is_alternate = True
             try:
-                await viewer.show(self._outlet, self.presence)
+                await show(self._outlet, self.presence)
             except EOFError:
                 self._terminal.signals.hang_up()
             finally:
@@ -318,7 +314,9 @@ class LiveRegion:
     # Drawing
 
     def _layout(self, processors: list[Processor]) -> layout.Layout:
-        search = search_line()
+        search = SearchToolbar(
+            ignore_case=True, backward_search_prompt=lambda: "search: " if _is_narrow() else "search history: "
+        )
         control = layout.BufferControl(
             self.writing,
             input_processors=[*processors, BeforeInput(lambda: [("class:prompt", self._prompt_text)]), AfterInput(self._hint)],
@@ -345,7 +343,10 @@ class LiveRegion:
             MeasuredContainer(
                 layout.DynamicContainer(lambda: self._state.dialogs[-1].container if self._state.dialogs else unasked)
             ),
-            MeasuredContainer(self._below_window, Condition(self._shows_below)),
+            MeasuredContainer(
+                self._below_window,
+                Condition(lambda: not self._state.is_asking or self._output.get_size().rows >= FACTS_FROM_ROWS),
+            ),
         ]
         return layout.Layout(Stack(rows), focused_element=writing)
 
@@ -356,6 +357,9 @@ class LiveRegion:
     def _container(self, component: Component) -> MeasuredContainer:
         window = _window(lambda: as_fragments(self._rows(component)), component.most_rows)
         return MeasuredContainer(window, Condition(lambda: bool(self._rows(component))))
+
+    def _note_painted(self, app: object) -> None:
+        self._painted_around = None if self._state.is_asking else self._around_tail()
 
     @property
     def _components(self) -> tuple[Component, ...]:
@@ -415,19 +419,6 @@ class LiveRegion:
         """All that `paint` may have changed, except for the tail."""
         return self._output.get_size(), self._state.hint, self._state.palette, [*map(self._rows, self._components)]
 
-    def _note_painted(self, app: object) -> None:
-        self._painted_around = None if self._state.is_asking else self._around_tail()
-
-    def _shows_below(self) -> bool:
-        return not self._state.is_asking or self._output.get_size().rows >= FACTS_FROM_ROWS
-
-    def _below_text(self) -> StyleAndTextTuples:
-        return as_fragments(self._rows(self._below)) if self._below is not None else []
-
-    @property
-    def rows(self) -> int:
-        return self._output.get_size().rows
-
 
 def _window(text: Callable[[], AnyFormattedText], most_rows: int) -> layout.Window:
     return layout.Window(
@@ -441,7 +432,7 @@ LEAST_COLUMNS = 8
 
 def offered_menu() -> layout.ConditionalContainer:
     window = layout.Window(
-        _Names(),
+        CompletionRows(shows_help=lambda: not _is_narrow()),
         width=layout.Dimension(min=LEAST_COLUMNS),
         height=layout.Dimension(min=1, max=MENU_ROWS),
         scroll_offsets=layout.ScrollOffsets(top=1, bottom=1),
@@ -452,17 +443,8 @@ def offered_menu() -> layout.ConditionalContainer:
     return layout.ConditionalContainer(window, filter=has_completions & ~is_done)
 
 
-def search_line() -> SearchToolbar:
-    return SearchToolbar(ignore_case=True, backward_search_prompt=lambda: "search: " if _is_narrow() else "search history: ")
-
-
 def _is_narrow() -> bool:
     return get_app().output.get_size().columns < NARROW_COLUMNS
-
-
-class _Names(CompletionRows):
-    def shows_help(self) -> bool:
-        return not _is_narrow()
 
 
 class MeasuredContainer(layout.ConditionalContainer):

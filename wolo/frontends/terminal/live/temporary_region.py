@@ -10,8 +10,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.key_binding import KeyBindings
 from rich.text import Text
 
-from wolo.frontends.terminal.display.terminal import Terminal
-from wolo.frontends.terminal.io.terminal_signals import suspend
+from wolo.frontends.terminal.display.terminal import Terminal, suspend
 from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.panels.choice_panels import ChoicePanel, PanelChoice
 

@@ -6,21 +6,22 @@ A digit means the same in all of them: 1 is yes, 2 is yes for longer, 3 is no. N
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from prompt_toolkit.application.current import get_app
 from rich.text import Text
 
 from wolo.agent.events import ApprovalAsked, ApprovalGiven, Scope
 from wolo.frontends.terminal.panels.approval_preview import WRITE, PreviewAnswer, effects, risks
-from wolo.frontends.terminal.panels.panel import FRAME_FROM_COLUMNS, FRAME_FROM_ROWS, Complaint, Fold, Panel, key_hints, one_row
+from wolo.frontends.terminal.panels.panel import Fold, Panel, key_hints, one_row
 from wolo.frontends.terminal.render.file_diffs import spell
 from wolo.guard.intents import ReadIntent, RunIntent, WriteIntent
 from wolo.messages.terminal_text import clean_line
 from wolo.tools.tool_values import Reply
 
+T = TypeVar("T")
 _STEPS = {"left": -1, "up": -1, "back-tab": -1, "right": 1, "down": 1, "tab": 1}
 _LIST_FROM_ROWS = 10
 """In a lower window the keys stand side by side."""
@@ -83,7 +84,29 @@ class ChoiceList:
         return Text.assemble(f"  {choice.key} {choice.label}", letter)
 
 
-class ChoicePanel(Panel[str]):
+class ListPanel(Panel[T]):
+    """A panel with a list of choices, of which `take` gets the key; Ctrl-D is Esc unless a panel says otherwise."""
+
+    _list: ChoiceList
+
+    def take(self, chosen: str) -> None:
+        """Handles a choice."""
+
+    def end_of_input(self) -> None:
+        self.escape()
+
+    def handle_key(self, key: str) -> None:
+        if key == "end-of-input":
+            self.end_of_input()
+        elif chosen := self._list.selected.key if key == "enter" else self._list.find(key):
+            self.take(chosen)
+        elif key in _STEPS:
+            self._list.move(key)
+        else:
+            self.scroll(key)
+
+
+class ChoicePanel(ListPanel[str]):
     """Answers with the key of the choice; Esc and Ctrl-D choose NO. The first line is the title."""
 
     def __init__(self, lines: Sequence[Text], choices: Sequence[PanelChoice]) -> None:
@@ -101,17 +124,9 @@ class ChoicePanel(Panel[str]):
         hints = (("↑↓", "select"), ("Enter", "confirm"), ("Esc", "cancel"))
         return self._list.laid_out(columns, *hints)
 
-    def handle_key(self, key: str) -> None:
-        chosen = self._list.selected.key if key == "enter" else self._list.find(key)
-        if key == "end-of-input":
-            self.escape()
-        elif chosen:
-            if chosen != YES or not self.unfold():
-                self.resolve(chosen)
-        elif key in _STEPS:
-            self._list.move(key)
-        else:
-            self.scroll(key)
+    def take(self, chosen: str) -> None:
+        if chosen != YES or not self.unfold():
+            self.resolve(chosen)
 
     def escape(self) -> None:
         self.resolve(NO)
@@ -126,7 +141,7 @@ PLAN_CHOICES = {
 """By the label of the option."""
 
 
-class PlanPanel(Panel[Reply | None]):
+class PlanPanel(ListPanel[Reply | None]):
     """Asks about a plan that stands above it. None: nothing was decided (Esc, Ctrl-D)."""
 
     def __init__(self, options: Sequence[str]) -> None:
@@ -143,16 +158,11 @@ class PlanPanel(Panel[Reply | None]):
         hints = (("↑↓", "select"), ("Enter", "confirm"), ("Esc", "decide later"))
         return self._list.laid_out(columns, *hints)
 
-    def handle_key(self, key: str) -> None:
-        if key == "end-of-input":
-            self.resolve(None)
-        elif chosen := self._list.selected.key if key == "enter" else self._list.find(key):
-            if chosen == NO:
-                self.write(CHANGES)
-            else:
-                self.resolve(Reply((self._labels[chosen],)))
-        elif key in _STEPS:
-            self._list.move(key)
+    def take(self, chosen: str) -> None:
+        if chosen == NO:
+            self.write(CHANGES)
+        else:
+            self.resolve(Reply((self._labels[chosen],)))
 
     def escape(self) -> None:
         self.resolve(None)
@@ -179,10 +189,13 @@ def _plain_name(asked: ApprovalAsked) -> str:
     return name if is_alone and re.fullmatch(r"[\w./+-]+", name) else ""
 
 
-class ApprovalPanel(Panel[PreviewAnswer]):
+class ApprovalPanel(ListPanel[PreviewAnswer]):
     """`may_accept_edits`: offers to allow later edits, too. The first of the `lines` is the title."""
 
-    def __init__(self, asked: ApprovalAsked, lines: Sequence[Text], complaint: Complaint, *, may_accept_edits: bool) -> None:
+    def __init__(
+        self, asked: ApprovalAsked, lines: Sequence[Text], complaint: Callable[[str], str], *, may_accept_edits: bool
+    ) -> None:
+        """`complaint` returns the error of a rule that was typed; empty when it is valid."""
         self._asked, self._complaint = asked, complaint
         self._risks = risks(asked)
         self._title, *others = lines
@@ -203,9 +216,8 @@ class ApprovalPanel(Panel[PreviewAnswer]):
 
     @property
     def _names_file(self) -> bool:
-        size = get_app().output.get_size()
-        is_tall = size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
-        return is_tall and bool(self._file) and len(f"╭─ Write {self._file}?") < size.columns
+        columns = get_app().output.get_size().columns
+        return self.has_room_for_frame and bool(self._file) and len(f"╭─ Write {self._file}?") < columns
 
     @property
     def _question(self) -> Text:
@@ -240,17 +252,8 @@ class ApprovalPanel(Panel[PreviewAnswer]):
         hints = (("↑↓", "select"), ("Enter", "confirm"), ("Esc", "back" if self._is_about_rules else "stop the turn"))
         return self._list.laid_out(columns, *hints)
 
-    def handle_key(self, key: str) -> None:
-        if key == "enter":
-            self._take(self._list.selected.key)
-        elif key == "end-of-input":
-            self._take(PLAIN_NO)
-        elif chosen := self._list.find(key):
-            self._take(chosen)
-        elif key in _STEPS:
-            self._list.move(key)
-        else:
-            self.scroll(key)
+    def end_of_input(self) -> None:
+        self.take(PLAIN_NO)
 
     def escape(self) -> None:
         if self._is_about_rules:
@@ -274,16 +277,15 @@ class ApprovalPanel(Panel[PreviewAnswer]):
 
     def _split_risks(self) -> tuple[list[Text], list[Text]]:
         """The risks that fit the title's row, and the others."""
-        size = get_app().output.get_size()
-        is_tall = size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
-        room = size.columns - len("╭─  ") - self._question.cell_len if is_tall else 0
+        columns = get_app().output.get_size().columns
+        room = columns - len("╭─  ") - self._question.cell_len if self.has_room_for_frame else 0
         for at, risk in enumerate(self._risks):
             room -= risk.cell_len + 1  # ` · ` for the two blanks that begin the line
             if room < 0:
                 return [without_mark(each.copy()) for each in self._risks[:at]], self._risks[at:]
         return [without_mark(each.copy()) for each in self._risks], []
 
-    def _take(self, chosen: str) -> None:
+    def take(self, chosen: str) -> None:
         if chosen == RULES:
             self._show(self._rules(_EDIT), is_about_rules=True)
         elif chosen == _EDIT:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from wolo.frontends.terminal.display.line_prompt import READING_S
 
@@ -17,17 +16,10 @@ PASTE_S = 0.05
 """Keys this soon after a paste belong to it, such as its last line end."""
 
 
-class GuardedPanel(Protocol):
-    def on_keys(self, keys: list[str]) -> None:
-        """Handles one burst, mostly one key."""
-
-    def on_ready(self) -> None:
-        """Keys begin to count."""
-
-
 class KeyGuard:
-    def __init__(self, panel: GuardedPanel) -> None:
-        self._panel = panel
+    def __init__(self, on_keys: Callable[[list[str]], None], on_ready: Callable[[], None]) -> None:
+        """`on_keys` gets each burst, mostly one key; `on_ready` is called when keys begin to count."""
+        self._on_keys, self._on_ready = on_keys, on_ready
         self._ready_at = float("inf")
         self._burst: list[str] = []
         self._due: asyncio.TimerHandle | None = None
@@ -58,14 +50,14 @@ class KeyGuard:
 
     def _end_burst(self) -> None:
         keys, self._burst = self._burst, []
-        self._panel.on_keys(keys)
+        self._on_keys(keys)
 
     def _wait_until_ready(self) -> None:
         left_s = self._ready_at - time.monotonic()
         if left_s > 0:
             self._after(left_s, self._wait_until_ready)
         else:
-            self._panel.on_ready()
+            self._on_ready()
 
     def _after(self, wait_s: float, act: Callable[[], None]) -> None:
         self.close()

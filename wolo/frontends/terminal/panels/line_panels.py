@@ -42,22 +42,17 @@ class RequestedLine(LinePanel):
         return False
 
 
-class SecretPanel(Panel[str]):
+class SecretPanel(LinePanel):
     """Asks for an API key and shows dots. Empty for Esc. Raises Dismissed for Ctrl-C, EOFError for Ctrl-D on an empty line."""
 
     processors: tuple[Processor, ...] = (PasswordProcessor("•"),)
 
     def __init__(self, question: str) -> None:
-        super().__init__()
-        self._question = question
-
-    def open(self) -> None:
-        super().open()
-        if not self.is_writing:
-            self.write(SECRET_LABEL)
+        super().__init__(SECRET_LABEL)
+        self._title = clean_line(question)
 
     def title(self) -> Text:
-        return Text(clean_line(self._question))
+        return Text(self._title)
 
     def choices(self, columns: int) -> list[Text]:
         return [key_hints(("Enter", "continue"), ("Esc", "back"))]
@@ -68,6 +63,3 @@ class SecretPanel(Panel[str]):
 
     def leave_field(self) -> None:
         self.resolve("")
-
-    def end(self) -> None:
-        self.dismiss(EOFError)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from prompt_toolkit import layout
@@ -25,9 +25,9 @@ from prompt_toolkit.layout.processors import BeforeInput, Processor
 from rich.text import Text
 
 from wolo.frontends.terminal.display.line_prompt import Dismissed, LineInterrupted
+from wolo.frontends.terminal.display.terminal import suspend
 from wolo.frontends.terminal.io.input_parser import is_within_paste
 from wolo.frontends.terminal.io.prompt_toolkit_adapter import Stack
-from wolo.frontends.terminal.io.terminal_signals import suspend
 from wolo.frontends.terminal.panels.key_guard import PASTE_S, KeyGuard
 from wolo.frontends.terminal.panels.region_styles import Row, as_fragments, as_rows
 
@@ -106,7 +106,7 @@ class Panel(Generic[T]):
         self._is_folded, self._is_open = False, False
         """Text is folded now; it was unfolded once."""
         self._was_unfolded = False
-        self._key_guard = KeyGuard(self)
+        self._key_guard = KeyGuard(self.on_keys, self.on_ready)
         self._body = layout.Window(
             layout.FormattedTextControl(self._paint, focusable=True, show_cursor=False, key_bindings=self._choosing_keys()),
             dont_extend_height=True,
@@ -233,9 +233,8 @@ class Panel(Generic[T]):
             return False
         self._was_unfolded = self._is_open = True
         if not self._is_folded or self._fold is None or self._fold.to_end:
-            self._top = max(
-                self._top, self._quoted - self._page + self._is_folded
-            )  # a page is lower where there is more to scroll
+            # a page is lower where there is more to scroll
+            self._top = max(self._top, self._quoted - self._page + self._is_folded)
         self._showing, self._in_view = None, _ANYWHERE
         return True
 
@@ -250,9 +249,13 @@ class Panel(Generic[T]):
     # Drawing
 
     @property
-    def is_framed(self) -> bool:
+    def has_room_for_frame(self) -> bool:
         size = get_app().output.get_size()
-        return self.title() is not None and size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
+        return size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
+
+    @property
+    def is_framed(self) -> bool:
+        return self.title() is not None and self.has_room_for_frame
 
     def _paint(self) -> StyleAndTextTuples:
         columns, room = self._room()
@@ -299,20 +302,9 @@ class Panel(Generic[T]):
         return [[("", " ")] for _ in rows] if self.ignores_keys else rows  # keys do not count yet, so none is offered
 
     def rows(self, columns: int, room: int) -> list[Row]:
+        """The part of the content that is visible, and below it which lines that are, where it scrolls."""
         if self._wrapped[0] != columns:
-            lines = self.content()
-            if (title := self.title()) is not None and not self.is_framed:
-                lines = [Text.assemble(("? ", "bold accent"), title), *lines]
-            self._wrapped = (columns, as_rows(lines, columns))
-            quoted = max((at for at, line in enumerate(lines, start=1) if line.no_wrap), default=0)
-            self._quoted, self._seen = len(as_rows(lines[:quoted], columns)), 0
-            fold, is_titled = self.fold(), title is not None and not self.is_framed
-            start, end, first = (len(as_rows(lines[: at + is_titled], columns)) for at in (fold[:3] if fold else (0, 0, 0)))
-            self._fold = Fold(start, end, first, to_end=fold.to_end) if fold else None
-            if self._showing is not None:
-                at = self._showing + (title is not None and not self.is_framed)
-                above = len(as_rows(lines[:at], columns))
-                self._in_view = above, above + len(as_rows(lines[at : at + 1], columns))
+            self._wrap(columns)
         rows, below = list(self._wrapped[1]), self.below(columns, room)
         if self._fold is not None:
             rows = self._fold_rows(rows, self._fold, len(below), columns)
@@ -332,6 +324,26 @@ class Panel(Generic[T]):
             is_wide = get_app().output.get_size().columns >= NARROW_COLUMNS
             page.append([("class:dim", f"{words} · ↑↓ PgUp PgDn scroll" if is_wide else words)])
         return page
+
+    def _wrap(self, columns: int) -> None:
+        """Wraps the content anew, and counts in rows what is known in lines: quoted text, fold, what has to be visible."""
+        lines, title = self.content(), self.title()
+        is_titled = title is not None and not self.is_framed
+        if title is not None and is_titled:
+            lines = [Text.assemble(("? ", "bold accent"), title), *lines]
+        self._wrapped = (columns, as_rows(lines, columns))
+
+        def rows_above(line: int) -> int:
+            return len(as_rows(lines[:line], columns))
+
+        self._quoted = rows_above(max((at for at, line in enumerate(lines, start=1) if line.no_wrap), default=0))
+        self._seen, self._fold = 0, None
+        if (fold := self.fold()) is not None:
+            start, end, first = (rows_above(at + is_titled) for at in fold[:3])
+            self._fold = Fold(start, end, first, to_end=fold.to_end)
+        if self._showing is not None:
+            at = self._showing + is_titled
+            self._in_view = rows_above(at), rows_above(at + 1)
 
     def _fold_rows(self, rows: list[Row], fold: Fold, num_below: int, columns: int) -> list[Row]:
         """The rows with the folded ones counted, all in all at most MOST_ROWS; the same rows where nothing has to be folded."""
@@ -411,6 +423,16 @@ def key_hints(*hints: tuple[str, str]) -> Text:
     return text
 
 
+def add_hints(text: Text, hints: Sequence[tuple[str, str]], columns: int) -> Text:
+    """The text with as many key hints behind it as fit the row."""
+    for hint in hints:
+        longer = text.copy().append(" · " if text else "", "dim").append_text(key_hints(hint))
+        if longer.cell_len > columns:
+            break
+        text = longer
+    return text
+
+
 def one_row(cells: Sequence[tuple[str, str]], columns: int, between: str = "   ") -> list[Text]:
     """Puts cells side by side, in as many rows as they need; none is broken."""
     rows = [Text()]
@@ -431,7 +453,3 @@ def _side() -> layout.Window:
         width=len(SIDE),
         height=layout.Dimension(min=1, max=FIELD_ROWS, preferred=1),
     )
-
-
-Complaint = Callable[[str], str]
-"""Returns the error of a rule that was typed; empty when it is valid."""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prompt_toolkit.application.current import get_app
 from rich.text import Text
 
-from wolo.frontends.terminal.panels.panel import FRAME_FROM_COLUMNS, FRAME_FROM_ROWS, MOVES, Panel, key_hints
+from wolo.frontends.terminal.panels.panel import MOVES, Panel, key_hints
 from wolo.frontends.terminal.panels.question_answers import as_line, read_reply
 from wolo.messages.terminal_text import clean, clean_line
 from wolo.tools.tool_values import Question, Replies, Reply
@@ -107,8 +106,7 @@ class QuestionsPanel(Panel[Replies | None]):
     @property
     def _has_tabs(self) -> bool:
         """In a low or narrow window the title counts the questions instead."""
-        size = get_app().output.get_size()
-        return len(self._pages) > 1 and size.rows >= FRAME_FROM_ROWS and size.columns >= FRAME_FROM_COLUMNS
+        return len(self._pages) > 1 and self.has_room_for_frame
 
     def _tabs(self) -> list[Text]:
         if not self._has_tabs:

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from wolo.frontends.terminal.display.styled_output import Themed
+from wolo.frontends.terminal.display.terminal_state import TerminalState
 from wolo.frontends.terminal.io.theme import ANSI, BLACK, DARK, GROUNDS, PALETTES, ROLES, THEME, Shade
 from wolo.frontends.terminal.render.row_wrapping import wrap
 
@@ -79,7 +79,7 @@ def colour_depth() -> ColorDepth | None:
 class RegionColours(StyleTransformation):
     """Style sheet of the dark theme, whose colours it replaces by those of the theme."""
 
-    def __init__(self, themed: Themed, *, is_soft: bool) -> None:
+    def __init__(self, themed: TerminalState, *, is_soft: bool) -> None:
         """`is_soft`: there are millions of colours, not 256."""
         self._themed, self._is_soft = themed, is_soft
         self._dark = {name: self._colour(shade) for name, shade in DARK.items()}

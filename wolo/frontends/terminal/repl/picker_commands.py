@@ -156,7 +156,8 @@ async def _prompt(terminal: Terminal, command: Command, context: CommandContext)
     if (picked := await pick(menu, terminal)) is None:
         return NOTHING
     if picked.is_on:
-        return await undo.undo(context, str(menu_sources.turns_back(menu, picked.value)))
+        num_turns = [item.value for item in menu.listed(False)].index(picked.value) + 1
+        return await undo.undo(context, str(num_turns))
     return await command.run(context, str(picked.value.number))
 
 

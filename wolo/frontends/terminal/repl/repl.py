@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -23,10 +23,9 @@ from wolo.frontends.terminal.composer.pastes import Chips
 from wolo.frontends.terminal.dialogs.external_editor import edit, edit_file
 from wolo.frontends.terminal.display.activity import SLOW_S
 from wolo.frontends.terminal.display.history_preview import recall
-from wolo.frontends.terminal.display.terminal import Terminal
+from wolo.frontends.terminal.display.terminal import AGAIN_WITHIN_S, Terminal
 from wolo.frontends.terminal.io.terminal_marks import TerminalMarks
 from wolo.frontends.terminal.io.terminal_output import Sender
-from wolo.frontends.terminal.io.terminal_signals import AGAIN_WITHIN_S
 from wolo.frontends.terminal.live.live_region import LiveRegion
 from wolo.frontends.terminal.prompt_loop import PromptLoop
 from wolo.frontends.terminal.repl import submissions
@@ -58,23 +57,25 @@ class Repl:
         self._status_bar = StatusBar(terminal.state)
         self._todos = TodoPanel()
         self._input: LiveRegion | LineMode
+        self._region: LiveRegion | None = None
+        """The input, where the cursor can move."""
         if self._screen.stdout.can_move:
-            self._input = LiveRegion(
+            self._input = self._region = LiveRegion(
                 terminal,
                 composer.buffer,
-                composer_keys(composer, self._keymap, self),
+                composer_keys(composer, self._keymap, self.handle_key),
                 above=(self._todos, composer),
                 below=self._status_bar,
                 processors=[Chips(composer.pastes)],
                 uses_vi=ui.keys == "vi",
             )
-            self._input.app.key_processor.after_key_press += lambda _: composer.after_key()
+            self._region.app.key_processor.after_key_press += lambda _: composer.after_key()
             self._screen.folded.hint = " · Ctrl-O expands"
-            self._input.marks = TerminalMarks(ui, self._input, conversation.info.cwd.name, os.environ)
-            self._screen.has_marks = self._input.marks.has_prompts
+            self._region.marks = TerminalMarks(ui, self._region, conversation.info.cwd.name, os.environ)
+            self._screen.has_marks = self._region.marks.has_prompts
         else:
             self._input = LineMode(composer, terminal)
-        terminal.input_area = self
+        terminal.abandon_input = self.abandon
         self._work: asyncio.Task[None] | None = None
         """The turn or the command that runs."""
         self._background: set[asyncio.Task[None]] = set()
@@ -101,8 +102,8 @@ class Repl:
 
     async def run(self) -> int:
         """Runs until the user quits. Returns the exit status."""
-        if isinstance(self._input, LiveRegion):
-            self._screen.attach(self._input)
+        if self._region is not None:
+            self._screen.attach(self._region)
         print_banner(self.conversation, self._screen)
         self._screen.show_text(f"{self._input.keys_in_short}, /help shows the rest.", "dim")
         recall(self.conversation.history, self._screen)
@@ -137,10 +138,10 @@ class Repl:
                 with suppress(asyncio.CancelledError):
                     await self._work
             self._composer.close()
-            if isinstance(self._input, LiveRegion) and self._input.marks is not None:
-                self._input.marks.close()
+            if self._region is not None and self._region.marks is not None:
+                self._region.marks.close()
             await self._input.vanish()
-            if isinstance(self._input, LiveRegion):
+            if self._region is not None:
                 self._screen.detach()
 
     # Submissions
@@ -187,27 +188,31 @@ class Repl:
             self._work.cancel()
 
     async def _run_alongside(self, line: str) -> None:
+        """Runs a command beside the turn; slow work stands at the end of the status line."""
         self._screen.fresh()
         self._screen.show_user_text(line)
-        with self._listed_alongside(self._registry.doing(line)):
+        background, text = self._state.background, self._registry.doing(line)
+        due = asyncio.get_running_loop().call_later(SLOW_S, background.append, text)
+        try:
             await self._run_command(line)
+        finally:
+            due.cancel()
+            if text in background:
+                background.remove(text)
 
     def _start_work(self, text: str) -> None:
         self._screen.fresh()
         if not (self._input.echoes_input or self._opens_list(text)):
             self._screen.show_user_text(self._composer.pastes.with_labels(text))
         self._screen.status.start(self._registry.doing(text) if is_command(text) else "getting ready")
-        self._work = asyncio.ensure_future(self._perform(text))
-        self._work.add_done_callback(self._on_work_done)
-        self._state.is_working, self._state.is_stopping = True, False
-        self._mark_state()
+        self._start(self._perform(text))
 
     def _mark_state(self) -> None:
-        if isinstance(self._input, LiveRegion):
-            self._input.mark_state()
+        if self._region is not None:
+            self._region.mark_state()
 
     def _opens_list(self, line: str) -> bool:
-        return isinstance(self._input, LiveRegion) and is_command(line) and self._registry.opens_list(line)
+        return self._region is not None and is_command(line) and self._registry.opens_list(line)
 
     def _listen(self, conversation: Conversation) -> None:
         conversation.listen_while_idle(self._on_idle_event)
@@ -228,15 +233,15 @@ class Repl:
         """Runs a turn for lines of background jobs; those that come while something runs are looked for after it."""
         if self._work is None and not self._composer.is_over and (prompt := self.conversation.wake_prompt()) is not None:
             self._screen.show_text(escape_hidden(prompt.text.partition("\n")[2]), "dim")  # the first line is for the model
+            self._screen.fresh()
             self._start(self._show_errors_of(run_turn(self.conversation, prompt, self._terminal)))
             self._input.paint()
 
     def _start_asking(self) -> None:
+        self._screen.fresh()
         self._start(ask_for_tasks(self.conversation, self._terminal))
 
     def _start(self, work: Coroutine[None, None, None]) -> None:
-        """Begins what no submission asked for."""
-        self._screen.fresh()
         self._work = asyncio.ensure_future(work)
         self._work.add_done_callback(self._on_work_done)
         self._state.is_working, self._state.is_stopping = True, False
@@ -272,8 +277,8 @@ class Repl:
 
     def abandon(self) -> None:
         self._composer.close()
-        if isinstance(self._input, LiveRegion):
-            self._input.abandon()
+        if self._region is not None:
+            self._region.abandon()
 
     async def _perform(self, line: str) -> None:
         try:
@@ -344,13 +349,13 @@ class Repl:
         submissions.show_prompt(prompt, self._screen)
         with self._terminal.signals.during(self.conversation.interrupt):
             prompt = await run_embedded(prompt, self.conversation, self._screen.show)
-        async with submissions.answering_with(prompt.model, self.conversation, self, self._screen):
+        async with submissions.answering_with(prompt.model, self.conversation, self.change_to, self._screen):
             await self._send(prompt, line)
 
     def change_to(self, opened: SwitchConversation) -> None:
         keys = opened.conversation.info.ui.keys
-        if isinstance(self._input, LiveRegion) and keys != self.conversation.info.ui.keys:
-            self._input.use_vi(keys == "vi")
+        if self._region is not None and keys != self.conversation.info.ui.keys:
+            self._region.use_vi(keys == "vi")
         is_other = opened.conversation.info.session_id != self.conversation.info.session_id
         self._queue.end_turn()
         self.conversation = opened.conversation
@@ -378,21 +383,10 @@ class Repl:
         except WoloError as error:
             self._screen.show_error(error)
 
-    @contextmanager
-    def _listed_alongside(self, text: str) -> Iterator[None]:
-        """Adds slow work to the end of the status line."""
-        background = self._state.background
-        due = asyncio.get_running_loop().call_later(SLOW_S, background.append, text)
-        try:
-            yield
-        finally:
-            due.cancel()
-            if text in background:
-                background.remove(text)
-
     # Actions of keys and commands
 
-    def handle_key(self, action: str) -> bool:
+    def handle_key(self, action: str) -> None:
+        """Performs an action of the keymap that is not the composer's."""
         match action:
             case "expand":
                 self._run_in_background(self._view())
@@ -418,17 +412,14 @@ class Repl:
                 except WoloError as error:
                     self._screen.show_error(error)
                 self._input.paint()
-            case _:
-                return False
-        return True
 
     async def _view(self) -> None:
         """Shows the whole conversation, from the newest folded output on; what is printed waits."""
         from wolo.frontends.terminal.dialogs.viewer import Viewer  # noqa: PLC0415  # the first prompt needs none
         from wolo.frontends.terminal.display.transcript import draw_transcript  # noqa: PLC0415  # the same
 
-        region, folded = self._input, self._screen.folded
-        if not isinstance(region, LiveRegion) or self._is_editing:
+        region, folded = self._region, self._screen.folded
+        if region is None or self._is_editing:
             return
         self._is_editing = True
         try:
@@ -439,7 +430,7 @@ class Repl:
                 return
             viewer = Viewer(lines, self._state, at=calls.get(folded.newest, len(lines)), stops=tuple(calls.values()))
             with self._terminal.signals.aside():
-                await region.show_viewer(viewer)
+                await region.show_viewer(viewer.show)
         finally:
             self._is_editing = False
 
@@ -472,34 +463,34 @@ class Repl:
 
     @property
     def sender(self) -> Sender | None:
-        return self._input if isinstance(self._input, LiveRegion) else None
+        return self._region
 
     def keys_listed(self) -> str:
-        return KEYS if isinstance(self._input, LineMode) else self._keymap.table(self._screen.stdout.columns - 1)
+        return KEYS if self._region is None else self._keymap.table(self._screen.stdout.columns - 1)
 
     def use_theme(self, theme: str) -> None:
         self._screen.use_theme(theme)
 
     @property
     def uses_vi(self) -> bool:
-        return isinstance(self._input, LiveRegion) and self._input.uses_vi
+        return self._region is not None and self._region.uses_vi
 
     def use_vi(self, enabled: bool) -> None:
         """Raises UsageError where the terminal edits the line itself."""
-        if not isinstance(self._input, LiveRegion):
+        if self._region is None:
             raise UsageError("The keys of vi need a terminal whose cursor moves.", hint="Start without --plain, or set TERM.")
-        self._input.use_vi(enabled)
+        self._region.use_vi(enabled)
 
     def _refresh_status(self) -> None:
         self._status_bar.refresh()
-        if self.conversation.info.ui.status_command and isinstance(self._input, LiveRegion):
+        if self.conversation.info.ui.status_command and self._region is not None:
             is_running, self._is_status_due = self._status_task is not None, True
             if not is_running:
                 self._status_task = self._run_in_background(self._run_status_command())
 
     async def _run_status_command(self) -> None:
         """Shows what the user's command prints; an error is shown once, and the facts again."""
-        from wolo.frontends.terminal.repl.status_command import run_status_command  # noqa: PLC0415  # few have one
+        from wolo.frontends.terminal.repl.status_bar import run_status_command  # noqa: PLC0415  # few have one
 
         try:
             while self._is_status_due:

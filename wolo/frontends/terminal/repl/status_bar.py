@@ -1,8 +1,14 @@
-"""Status bar below the input, and the banner at the start: directory, model, mode, context and cost."""
+"""Status bar below the input, also by the user's own command, and the banner at the start."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
+import re
+import signal
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import reduce
 from pathlib import Path
 
@@ -13,6 +19,7 @@ from wolo import __version__, places
 from wolo.agent.budget import NOTHING, add
 from wolo.agent.events import AnswerEnded, CallEnded, Compacted, Event, RequestStarted, TaskEnded
 from wolo.conversation.conversation import Conversation
+from wolo.errors import UsageError
 from wolo.frontends.terminal.display.activity import fit_row
 from wolo.frontends.terminal.display.event_view import Screen
 from wolo.frontends.terminal.display.terminal_state import TerminalState
@@ -20,8 +27,10 @@ from wolo.frontends.terminal.live.component import Row
 from wolo.frontends.terminal.render.tool_calls import without_dots
 from wolo.messages.message import Usage, task_usage
 from wolo.messages.terminal_text import clean_line, in_short
+from wolo.places import settings_folder
 from wolo.tools.tool_values import TodoItem, TodoList
 from wolo.workspace.git_branch import current_branch
+from wolo.workspace.processes.command_environment import user_environment
 
 BETWEEN = " · "
 LONGEST_PLACE = 40
@@ -210,3 +219,54 @@ class TodoPanel:
             more = f"{left} more open · " if left else ""
             lines.append(f"  {more}{done} of {len(self.items)} done")
         return [[("class:dim", fit_row(line, "", width))] for line in lines]
+
+
+SETTING = "ui.status_command"
+COMMAND_S = 2.0
+"""Time limit of the command."""
+MOST_BYTES = 4096
+
+
+async def run_status_command(argv: Sequence[str], facts: Mapping[str, object]) -> str:
+    """The first line that it prints, without colours. Raises UsageError when it cannot be run, fails or takes too long.
+
+    Runs like the user's hooks: without a shell, without the keys of wolo, next to `config.toml`.
+    """
+    pipe = asyncio.subprocess.PIPE
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *argv,
+            cwd=settings_folder(),
+            stdin=pipe,
+            stdout=pipe,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=dict(user_environment(os.environ)),
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{SETTING} cannot be run: {error}.") from error
+    try:
+        async with asyncio.timeout(COMMAND_S):
+            # Reads as much as a line can have; the rest is not waited for
+            assert process.stdin is not None  # both are pipes
+            assert process.stdout is not None
+            with suppress(OSError):
+                process.stdin.write(json.dumps(facts).encode())
+                await process.stdin.drain()
+            process.stdin.close()
+            output = b""
+            while len(output) < MOST_BYTES and (piece := await process.stdout.read(MOST_BYTES)):
+                output += piece
+            if len(output) < MOST_BYTES:
+                await process.wait()
+    except TimeoutError as error:
+        raise UsageError(f"{SETTING} took longer than {COMMAND_S:.0f} seconds.") from error
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    if process.returncode not in (0, -signal.SIGKILL):
+        raise UsageError(f"{SETTING} failed with exit code {process.returncode}.")
+    line = next((line for line in output.decode("utf-8", "replace").splitlines() if line.strip()), "")
+    return clean_line(re.sub(r"\x1b\[[0-9;:]*m", "", line)).strip()

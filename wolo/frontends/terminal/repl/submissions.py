@@ -5,10 +5,9 @@ from __future__ import annotations
 import errno
 import re
 import stat
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Protocol
 
 from wolo.agent.events import CallEnded
 from wolo.commands.command import SendPrompt, SwitchConversation
@@ -62,13 +61,9 @@ def show_prompt(prompt: SendPrompt, screen: Screen) -> None:
         screen.show_text(notice, "warning")
 
 
-class ConversationSwitch(Protocol):
-    def change_to(self, opened: SwitchConversation) -> None: ...
-
-
 @asynccontextmanager
 async def answering_with(
-    model: str, conversation: Conversation, switch: ConversationSwitch, screen: Screen
+    model: str, conversation: Conversation, change_to: Callable[[SwitchConversation], None], screen: Screen
 ) -> AsyncIterator[None]:
     """Switches to the model while the block runs; stays with the current one if it is empty or not available."""
     if model in ("", conversation.info.model):
@@ -85,11 +80,11 @@ async def answering_with(
         screen.show_text(f"{error.message} {conversation.info.model} answers instead.", "warning")
         yield
         return
-    switch.change_to(SwitchConversation(other, text=f"{other.info.model} answers this prompt."))
+    change_to(SwitchConversation(other, text=f"{other.info.model} answers this prompt."))
     try:
         yield
     finally:
-        switch.change_to(
+        change_to(
             SwitchConversation(await other.reopen(ConversationChange(model=before)), text=f"Back to {conversation.info.model}.")
         )
 
@@ -122,7 +117,7 @@ def is_note(line: str) -> bool:
 async def save_note(line: str, conversation: Conversation, terminal: Terminal) -> bool:
     """Asks where to save the note. True: it is a prompt after all."""
     try:
-        answer = await ask_line(QUESTION, terminal.screen, terminal.keyboard, may_pass=True)
+        answer = await ask_line(QUESTION, terminal, may_pass=True)
     except (Dismissed, PassedOver, EOFError):
         answer = ""
     if answer.strip().lower().startswith("s"):
@@ -136,13 +131,7 @@ async def save_note(line: str, conversation: Conversation, terminal: Terminal) -
 
 
 def note_path(answer: str, root: Path) -> Path | None:
-    match answer.strip().lower()[:1]:
-        case "p":
-            return root / NOTES
-        case "y":
-            return find_places().config / NOTES
-        case _:
-            return None
+    return {"p": root / NOTES, "y": find_places().config / NOTES}.get(answer.strip().lower()[:1])
 
 
 def append_note(line: str, path: Path) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-import sys
 from collections.abc import Sequence
 from functools import partial
 
 from wolo.commands.command import Command, CommandContext, Outcome, ShowText
 from wolo.config.settings_writer import set_value
 from wolo.errors import UsageError
-from wolo.frontends.terminal.io.own_themes import AUTO, load_theme, theme_names
+from wolo.frontends.terminal.composer.clipboard_images import find_clipboard_programs
 from wolo.frontends.terminal.io.terminal_output import Sender
-from wolo.frontends.terminal.io.theme import BUILT_IN
+from wolo.frontends.terminal.io.theme import AUTO, BUILT_IN, load_theme, theme_names
 from wolo.frontends.terminal.live.component import TerminalActions
 from wolo.frontends.terminal.prompt_loop import USAGE, read_interval
 from wolo.messages.terminal_text import quantity
@@ -159,8 +158,10 @@ async def copy(text: str, sender: Sender | None, workspace: Workspace) -> list[s
     """The ways that may have worked: a terminal does not confirm."""
     data = text.encode("utf-8", "replace")
     ways: list[str] = []
-    if (program := _program(workspace)) and await _feed(program, data):
-        ways.append(os.path.basename(program[0]))  # noqa: PTH119  # only shown
+    x11 = (("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input"))
+    programs = find_clipboard_programs(workspace, mac=(("pbcopy",),), wayland=(("wl-copy",),), x11=x11)
+    if programs and await _feed(programs[0], data):
+        ways.append(os.path.basename(programs[0][0]))  # noqa: PTH119  # only shown
     if (
         os.environ.get("TMUX")
         and (tmux := find_program("tmux", workspace))
@@ -190,23 +191,6 @@ def _block(answer: str, which: str) -> str:
         count = quantity(len(found), "code block") if found else "no code block"
         raise UsageError(f"The last answer has {count}.", hint="/copy copies all of it, /copy N one block.")
     return found[int(which) - 1]
-
-
-def _program(workspace: Workspace) -> Sequence[str]:
-    """A clipboard program, but not over SSH: it would use the clipboard of another machine."""
-    if os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"):
-        return ()
-    candidates: list[tuple[str, ...]] = []
-    if sys.platform == "darwin":
-        candidates.append(("pbcopy",))
-    if os.environ.get("WAYLAND_DISPLAY"):
-        candidates.append(("wl-copy",))
-    if os.environ.get("DISPLAY"):
-        candidates += [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")]
-    for name, *options in candidates:
-        if path := find_program(name, workspace):
-            return (path, *options)
-    return ()
 
 
 async def _feed(argv: Sequence[str], data: bytes) -> bool:

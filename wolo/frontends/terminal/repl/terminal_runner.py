@@ -70,7 +70,7 @@ async def start(opening: StartOptions, task: TerminalTask) -> int:
 
 def _use_theme(name: str, terminal: Terminal) -> None:
     """A damaged theme is a warning: the colours are those of `auto`. A notice of the settings names a missing one."""
-    from wolo.frontends.terminal.io.own_themes import load_theme  # noqa: PLC0415  # few have one
+    from wolo.frontends.terminal.io.theme import load_theme  # noqa: PLC0415  # few have one
 
     try:
         if name not in (terminal.state.theme, *BUILT_IN):
