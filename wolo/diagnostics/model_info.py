@@ -45,6 +45,12 @@ def models_here(config: Config, *, asks: bool = False) -> list[ListedModel]:
     return sorted(models, key=lambda each: not each.has_key)
 
 
+def usable_in_brief(config: Config, current: str = "", most: int | None = None) -> dict[str, str]:
+    """A few words about each model that can be used here, by its label; `current` comes first, without any."""
+    usable = [each for each in models_here(config) if each.has_key and each.model is not None]
+    return ({current: ""} if current else {}) | {each.label: in_brief(each) for each in usable[:most]}
+
+
 def _own_servers(config: Config, environ: Mapping[str, str]) -> Iterator[ModelChoice]:
     """The address of this run, and the addresses of providers in the settings."""
     endpoint, overrides = config.endpoint, config.settings.providers

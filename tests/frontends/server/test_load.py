@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.serve_load import Load
-from wolo.frontends.server import event_log, routes
+from wolo.frontends.server import routes, session_lines
 from wolo.frontends.server.live_session import LiveSession
 
 
@@ -20,7 +20,7 @@ async def test_changing_listeners_miss_nothing_and_slow_block_nobody() -> None:
 
 
 def test_deltas_of_complete_messages_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_log, "KEPT_DELTAS", 100)
+    monkeypatch.setattr(session_lines, "KEPT_DELTAS", 100)
     load = Load(sessions=1, listeners=0)
     asyncio.run(load.run(20_000, None))
     kept = load.live[0].log.after(0)[1]

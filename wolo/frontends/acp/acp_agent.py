@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Coroutine, Sequence
+import time
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,47 +72,23 @@ class AcpAgent:
         await asyncio.to_thread(check_start, self._options(Path.cwd()))
         return schema.AuthenticateResponse()
 
-    async def new_session(
-        self, cwd: str, additional_directories: list[str] | None = None, mcp_servers: list[Any] | None = None, **_: Any
-    ) -> Any:
-        from wolo.frontends.acp import unsent_sessions  # noqa: PLC0415  # after `initialize`
+    # `given`: cwd, additional_directories and mcp_servers, and what the client adds in `_meta`.
 
-        session = await self._open(cwd, additional_directories, mcp_servers)
-        await asyncio.to_thread(unsent_sessions.remember, session.id)
+    async def new_session(self, **given: Any) -> Any:
+        session = await self._open(given)
+        await asyncio.to_thread(remember_unsent, session.id)
         return schema.NewSessionResponse(session_id=session.id, **await self._state(session))
 
-    async def load_session(
-        self,
-        cwd: str,
-        session_id: str,
-        mcp_servers: list[Any] | None = None,
-        additional_directories: list[str] | None = None,
-        **_: Any,
-    ) -> Any:
-        session = await self._open(cwd, additional_directories, mcp_servers, resume=session_id)
+    async def load_session(self, session_id: str, **given: Any) -> Any:
+        session = await self._open(given, resume=session_id)
         await session.replay()
         return schema.LoadSessionResponse(**await self._state(session))
 
-    async def resume_session(
-        self,
-        session_id: str,
-        cwd: str,
-        additional_directories: list[str] | None = None,
-        mcp_servers: list[Any] | None = None,
-        **_: Any,
-    ) -> Any:
-        session = await self._open(cwd, additional_directories, mcp_servers, resume=session_id)
-        return schema.ResumeSessionResponse(**await self._state(session))
+    async def resume_session(self, session_id: str, **given: Any) -> Any:
+        return schema.ResumeSessionResponse(**await self._state(await self._open(given, resume=session_id)))
 
-    async def fork_session(
-        self,
-        session_id: str,
-        cwd: str,
-        additional_directories: list[str] | None = None,
-        mcp_servers: list[Any] | None = None,
-        **_: Any,
-    ) -> Any:
-        session = await self._open(cwd, additional_directories, mcp_servers, resume=session_id, fork=True)
+    async def fork_session(self, session_id: str, **given: Any) -> Any:
+        session = await self._open(given, resume=session_id, fork=True)
         return schema.ForkSessionResponse(session_id=session.id, **await self._state(session))
 
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> Any:
@@ -178,9 +156,7 @@ class AcpAgent:
             raise SessionError(f"The session {session_id} is not open.", hint="Open it with session/load or session/resume.")
         return self._sessions[session_id]
 
-    async def _open(
-        self, cwd: str, directories: Sequence[str] | None, servers: Sequence[Any] | None, *, resume: str = "", fork: bool = False
-    ) -> Session:
+    async def _open(self, given: Mapping[str, Any], *, resume: str = "", fork: bool = False) -> Session:
         """Raises WoloError. Loading an open session closes it first."""
         from wolo.conversation.factory import open_conversation  # noqa: PLC0415  # after `initialize`
         from wolo.frontends.acp.session import Session  # noqa: PLC0415
@@ -189,19 +165,19 @@ class AcpAgent:
         if resume:
             is_unsent = await asyncio.to_thread(_is_unsent, resume)
             resume, unsent = ("", resume) if is_unsent else (resume, "")
-        files = ClientFiles(self.client)
+        files, servers = ClientFiles(self.client), given.get("mcp_servers") or ()
         which: dict[str, Any] = {"resume": resume, "fork": fork and bool(resume), "unsent": "" if fork else unsent}
-        path = _require_absolute(cwd)
+        path = _require_absolute(given["cwd"])
         if not path.is_dir():
-            raise UsageError(f"There is no directory {cwd}.")
-        options = self._options(path, directories or (), servers or (), editor=files, **which)
+            raise UsageError(f"There is no directory {path}.")
+        options = self._options(path, given.get("additional_directories") or (), servers, editor=files, **which)
         async with self._opening:
             if not fork and (before := self._sessions.pop(resume or unsent, None)):
                 await before.close()
             conversation = await open_conversation(options)
         files.session_id = conversation.info.session_id
         session = self._sessions[files.session_id] = Session(conversation, self.client)
-        if unread := sdk.servers_given() - len(servers or ()):
+        if unread := sdk.servers_given() - len(servers):
             session.notices.append(f"Ignored {quantity(unread, 'MCP server')} of the editor that wolo cannot read.")
         return session
 
@@ -266,24 +242,20 @@ def _list_in(cwd: str | None) -> list[Any]:
 
 def _is_unsent(session_id: str) -> bool:
     """False: it is saved. Raises SessionError for an id that is neither saved nor remembered."""
-    from wolo.frontends.acp import unsent_sessions  # noqa: PLC0415  # after `initialize`
-
     with _store() as store:
         try:
             _find(store, session_id)
         except SessionError:
-            if not unsent_sessions.is_remembered(session_id):
+            if not _is_remembered(session_id):
                 raise
             return True
-    unsent_sessions.forget(session_id)
+    _forget(session_id)
     return False
 
 
 def _delete(session_id: str) -> None:
-    from wolo.frontends.acp import unsent_sessions  # noqa: PLC0415  # after `initialize`
-
     if _is_unsent(session_id):
-        unsent_sessions.forget(session_id)
+        _forget(session_id)
     else:
         with _store() as store:
             store.delete(session_id)
@@ -308,6 +280,46 @@ def _text(params: dict[str, Any], name: str) -> str:
     if not isinstance(params.get(name), str):
         raise UsageError(f"{name} is missing, or no text.")
     return str(params[name])
+
+
+UNSENT = "unsent"
+"""Folder beside the sessions: an empty file for each one without a prompt, so that an editor can load it again."""
+KEPT_S = 30 * 86400.0
+
+
+def remember_unsent(session_id: str) -> None:
+    """Blocks. Without room on the disk the session can be loaded by this process only."""
+    from wolo.places import make_private  # noqa: PLC0415  # after `initialize`
+
+    with suppress(OSError):
+        folder = _unsent_folder()
+        make_private(folder)
+        for path in folder.iterdir():
+            if path.stat().st_mtime + KEPT_S < time.time():
+                path.unlink(missing_ok=True)
+        (folder / session_id).touch(mode=0o600)
+
+
+def _is_remembered(session_id: str) -> bool:
+    """Blocks."""
+    from wolo.sessions.session_rows import check_id  # noqa: PLC0415  # after `initialize`
+
+    try:
+        return (_unsent_folder() / check_id(session_id)).is_file()
+    except (SessionError, OSError):
+        return False
+
+
+def _forget(session_id: str) -> None:
+    """Blocks."""
+    with suppress(OSError):
+        (_unsent_folder() / session_id).unlink(missing_ok=True)
+
+
+def _unsent_folder() -> Path:
+    from wolo.places import find_places  # noqa: PLC0415  # after `initialize`
+
+    return find_places().data / UNSENT
 
 
 ANSWER_S = 5.0

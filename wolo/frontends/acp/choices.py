@@ -45,14 +45,13 @@ def mode_state(conversation: Conversation) -> Any:
 
 def config_options(conversation: Conversation) -> list[Any]:
     """Blocks: models are looked up."""
-    from wolo.diagnostics.model_info import in_brief, models_here  # noqa: PLC0415  # not before a session is opened
+    from wolo.diagnostics.model_info import usable_in_brief  # noqa: PLC0415  # not before a session is opened
 
     info = conversation.info
     modes = [(name, name.title(), MODES[name].about) for name in modes_of(conversation)]
     level = conversation.choice.thinking or "default"
     levels = [(each, each, "") for each in ((level,) if level == "default" else ()) + get_args(ThinkingLevel)]
-    usable = [each for each in models_here(conversation.permissions.config) if each.has_key and each.model is not None]
-    about = {info.model: ""} | {each.label: in_brief(each) for each in usable[:MOST_MODELS]}
+    about = usable_in_brief(conversation.permissions.config, info.model, MOST_MODELS)
     return [
         _select("mode", "Mode", "mode", info.mode, modes),
         _select("model", "Model", "model", info.model, [(label, label, brief) for label, brief in about.items()]),

@@ -286,16 +286,14 @@ class Session:
 
     async def _approve(self, asked: ApprovalAsked) -> None:
         conversation = self.conversation
-        options = [schema.PermissionOption(option_id="once", name="Allow once", kind="allow_once")]
+        options = [_option("once", "Allow once", "allow_once")]
         if not asked.only_once:
-            options.append(schema.PermissionOption(option_id="session", name="Allow for this session", kind="allow_always"))
+            options.append(_option("session", "Allow for this session", "allow_always"))
             if asked.rule:
-                options.append(
-                    schema.PermissionOption(option_id="always", name=f"Always allow {asked.rule}", kind="allow_always")
-                )
-        options.append(schema.PermissionOption(option_id="reject", name="Reject", kind="reject_once"))
+                options.append(_option("always", f"Always allow {asked.rule}", "allow_always"))
+        options.append(_option("reject", "Reject", "reject_once"))
         if asked.denial:
-            options.append(schema.PermissionOption(option_id="never", name=f"Never allow {asked.denial}", kind="reject_always"))
+            options.append(_option("never", f"Never allow {asked.denial}", "reject_always"))
         chosen = await self._choose(call_to_approve(asked), options)
         if chosen not in {each.option_id for each in options}:
             conversation.dismiss(asked.id)
@@ -327,38 +325,18 @@ class Session:
         if question.is_plan:
             # Without a field for text a plan cannot be edited, and words to keep planning come with the next prompt
             kinds: dict[str, Any] = {"auto": "allow_always", "edit": "allow_once", "keep": "reject_once"}
-            options = [
-                schema.PermissionOption(
-                    option_id=option.label, name=option.description.partition(",")[0].capitalize(), kind=kinds[option.label]
-                )
-                for option in question.options
-                if option.label in kinds
-            ]
-            call = schema.ToolCallUpdate(
-                tool_call_id=f"{asked.id}_plan",
-                title="Start with this plan?",
-                kind="switch_mode",
-                status="pending",
-                content=[helpers.tool_content(helpers.text_block(question.text))],
-            )
-            chosen = await self._choose(call, options)
-            return Reply((chosen,)) if chosen in {option.option_id for option in options} else Reply()
-        options = [
-            schema.PermissionOption(option_id=str(at), name=option.label, kind="allow_once")
-            for at, option in enumerate(question.options)
-        ]
-        options.append(schema.PermissionOption(option_id=_SKIP, name="Skip", kind="reject_once"))
-        described = "\n".join(f"{each.label}: {each.description}" for each in question.options if each.description)
-        call = schema.ToolCallUpdate(
-            tool_call_id=f"{asked.id}_{number}",
-            title=question.text,
-            kind="other",
-            status="pending",
-            content=[helpers.tool_content(helpers.text_block(described))] if described else [],
-        )
+            labels = {each.label: each.label for each in question.options if each.label in kinds}
+            titles = {each.label: each.description.partition(",")[0].capitalize() for each in question.options}
+            options = [_option(label, titles[label], kinds[label]) for label in labels]
+            call = _question_call(f"{asked.id}_plan", "Start with this plan?", "switch_mode", question.text)
+        else:
+            labels = {str(at): option.label for at, option in enumerate(question.options)}
+            options = [_option(at, label, "allow_once") for at, label in labels.items()]
+            options.append(_option(_SKIP, "Skip", "reject_once"))
+            described = "\n".join(f"{each.label}: {each.description}" for each in question.options if each.description)
+            call = _question_call(f"{asked.id}_{number}", question.text, "other", described)
         chosen = await self._choose(call, options)
-        known = {str(at): option.label for at, option in enumerate(question.options)}
-        return Reply((known[chosen],)) if chosen in known else Reply()
+        return Reply((labels[chosen],)) if chosen in labels else Reply()
 
     async def _choose(self, call: Any, options: list[Any]) -> str | None:
         """None: the client cancelled, or cannot ask."""
@@ -369,6 +347,15 @@ class Session:
             return None
         except (sdk.RequestError, ValueError):
             return None
+
+
+def _option(id: str, name: str, kind: Any) -> schema.PermissionOption:
+    return schema.PermissionOption(option_id=id, name=name, kind=kind)
+
+
+def _question_call(id: str, title: str, kind: Any, text: str) -> Any:
+    content: list[Any] = [helpers.tool_content(helpers.text_block(text))] if text else []
+    return schema.ToolCallUpdate(tool_call_id=id, title=title, kind=kind, status="pending", content=content)
 
 
 def _window(conversation: Conversation) -> int:

@@ -302,13 +302,17 @@ class ClaudeSession:
         elif hooks and (self._initialize or {}).get("hooks") != hooks:
             raise UsageError("initialize: the hooks of a session cannot be changed.")
         conversation = await self._open()
+        from wolo.diagnostics.model_info import usable_in_brief  # noqa: PLC0415  # not before a session is opened
+
+        config, model = conversation.permissions.config, conversation.info.model
+        models = await asyncio.to_thread(usable_in_brief, config, model, MOST_MODELS)
         applied = {"settings": "settings_applied", "disallowedTools": "disallowed_tools_applied"}
         applied |= {"mcpServers": "mcp_servers_applied", "hooks": "hooks_applied"}
         return {
             "commands": [],
             "agents": [{"name": each.name, "description": each.description} for each in conversation.subagents.agents.offers],
-            "models": await asyncio.to_thread(_models, conversation),
-            "output_style": conversation.permissions.config.settings.output_style or "default",
+            "models": [{"value": label, "displayName": label, "description": text} for label, text in models.items()],
+            "output_style": config.settings.output_style or "default",
             "available_output_styles": ["default", *(each.name for each in conversation.user_files.output_styles(Notices()))],
             "account": {},
             "hook_on_failure_supported": True,
@@ -340,15 +344,6 @@ _SUPPORTED = (
     *("initialize", "interrupt", "set_permission_mode", "set_model", "set_max_thinking_tokens"),
     *("mcp_status", "mcp_reconnect", "stop_task", "rewind_files"),
 )
-
-
-def _models(conversation: Conversation) -> list[dict[str, Any]]:
-    """The model of the session, and those that can be used here."""
-    from wolo.diagnostics.model_info import in_brief, models_here  # noqa: PLC0415  # not before a session is opened
-
-    usable = [each for each in models_here(conversation.permissions.config) if each.has_key and each.model is not None]
-    about = {conversation.info.model: ""} | {each.label: in_brief(each) for each in usable[:MOST_MODELS]}
-    return [{"value": label, "displayName": label, "description": text} for label, text in about.items()]
 
 
 def prompt_uuid(message_id: str) -> str:

@@ -182,17 +182,8 @@ class AppServer:
             if flags:
                 raise UsageError("wolo does not continue a session in an ephemeral thread.", hint="Leave out ephemeral.")
             values["no_session"] = True
-        handled = (
-            "cwd",
-            "config",
-            "model",
-            "sandbox",
-            "approvalPolicy",
-            "baseInstructions",
-            "developerInstructions",
-            "ephemeral",
-        )
-        _refuse_rest(params, handled)
+        handled = ("cwd", "config", "model", "sandbox", "approvalPolicy", "ephemeral")
+        _refuse_rest(params, (*handled, "baseInstructions", "developerInstructions"))
         mode_of(settings.sandbox or "read-only", settings.policy)  # both exist
         asks = settings.policy != "never"
         settings.choose_mode(asks=asks)
@@ -228,11 +219,10 @@ class AppServer:
 
     async def _list_models(self, params: Params) -> dict[str, Any]:
         from wolo.config import layers  # noqa: PLC0415  # few clients ask
-        from wolo.diagnostics.model_info import models_here  # noqa: PLC0415
+        from wolo.diagnostics.model_info import usable_in_brief  # noqa: PLC0415
         from wolo.workspace.root import find_site  # noqa: PLC0415
 
-        models = await asyncio.to_thread(lambda: models_here(layers.load(find_site())))
-        usable = [each.label for each in models if each.has_key and each.model is not None]
+        usable = await asyncio.to_thread(lambda: usable_in_brief(layers.load(find_site())))
         efforts = [{"reasoningEffort": level, "description": ""} for level in ("low", "medium", "high")]
         more = {"description": "", "hidden": False, "supportedReasoningEfforts": efforts, "defaultReasoningEffort": "medium"}
         data = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -95,6 +96,10 @@ MOST_MESSAGES = 200
 """Of a session, from its end."""
 
 
+async def list_templates(_: Any, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
+    return types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
+
+
 def list_resources(cursor: str | None) -> types.ListResourcesResult:
     """Saved sessions, newest first; the cursor is the number of those before. Blocks. Raises UsageError."""
     if cursor and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 10):
@@ -174,7 +179,7 @@ def _where(params: Mapping[str, str]) -> str:
     return f" in cwd={params['cwd']}" if params.get("cwd") else ""
 
 
-def list_prompts() -> types.ListPromptsResult:
+async def list_prompts(_: Any, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
     return types.ListPromptsResult(
         prompts=[
             types.Prompt(
@@ -191,8 +196,9 @@ def list_prompts() -> types.ListPromptsResult:
     )
 
 
-def get_prompt(name: str, arguments: Mapping[str, str]) -> types.GetPromptResult:
+async def get_prompt(_: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
     """Raises MCPError for an unknown name, and for missing or unknown arguments."""
+    name, arguments = params.name, params.arguments or {}
     if (prompt := PROMPTS.get(name)) is None:
         raise MCPError(code=types.INVALID_PARAMS, message=f"There is no prompt {name}.")
     known = {**prompt.required, **prompt.optional}

@@ -32,11 +32,11 @@ from wolo import __version__
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.mcp_server import tool_values
 from wolo.frontends.mcp_server.resources import (
-    TEMPLATE,
     get_prompt,
     list_prompts,
     list_resources,
     list_sessions,
+    list_templates,
     list_text,
     read_resource,
     read_session,
@@ -64,36 +64,12 @@ def make_server(tasks: ServerTasks) -> Server[Any]:
         instructions=INSTRUCTIONS,
         on_list_tools=_list_tools,
         on_call_tool=_Calls(tasks).call,
-        on_list_resources=_list_resources,
-        on_list_resource_templates=_list_templates,
-        on_read_resource=_Resources(tasks).read,
-        on_list_prompts=_list_prompts,
-        on_get_prompt=_get_prompt,
+        on_list_resources=lambda _, params: _await_work(asyncio.to_thread(list_resources, params.cursor if params else None)),
+        on_list_resource_templates=list_templates,
+        on_read_resource=lambda _, params: _await_work(asyncio.to_thread(read_resource, params.uri, tasks.is_running)),
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
     )
-
-
-async def _list_resources(_: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
-    return await _await_work(asyncio.to_thread(list_resources, params.cursor if params else None))
-
-
-async def _list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
-    return types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
-
-
-async def _list_prompts(_: Context, __: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
-    return list_prompts()
-
-
-async def _get_prompt(_: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-    return get_prompt(params.name, params.arguments or {})
-
-
-class _Resources:
-    def __init__(self, tasks: ServerTasks) -> None:
-        self._tasks = tasks
-
-    async def read(self, _: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        return await _await_work(asyncio.to_thread(read_resource, params.uri, self._tasks.is_running))
 
 
 async def _await_work(work: Awaitable[T]) -> T:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,11 @@ from wolo.conversation.handover import HandoverFailed
 from wolo.conversation.history.turn_undo import PreparedUndo, Undoing, as_row
 from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.startup import ConversationChange, StartOptions
-from wolo.diagnostics.model_info import in_brief, models_here
+from wolo.diagnostics.model_info import usable_in_brief
 from wolo.errors import WoloError
 from wolo.frontends.server import request_bodies as bodies
-from wolo.frontends.server.event_log import EventLog
 from wolo.frontends.server.http_errors import HttpError, as_http
-from wolo.frontends.server.session_lines import COMPLETING, PASSING, history_lines, lines_of, notice_line
+from wolo.frontends.server.session_lines import COMPLETING, PASSING, EventLog, history_lines, lines_of, notice_line
 from wolo.frontends.stream_json import Line, RunTotals, init_line, result_head, system_line, usage_object
 from wolo.guard.modes import MODES
 from wolo.messages.message import Message, Origin, Usage, UserPrompt, user
@@ -69,6 +68,8 @@ class LiveSession:
         self._length = 0
         self._unsent = tuple(unsent)
         self._show(history)
+
+    # Its lines
 
     def _show(self, history: Sequence[Message]) -> None:
         self._length = len(history)
@@ -111,6 +112,8 @@ class LiveSession:
 
     def todos(self) -> Sequence[TodoItem]:
         return latest_todos(self._messages) or ()
+
+    # Turns
 
     async def open(self) -> Conversation:
         """Raises WoloError, also when another process has the session open."""
@@ -173,15 +176,17 @@ class LiveSession:
         if text.startswith("/") and (made := await expand(text, conversation, self._on_event, origin)):
             text, typed = made.text, made.typed
             self.conversation = conversation = await switch_model(made.model, conversation, lambda it: self.emit(notice_line(it)))
-            for notice in made.notices:
-                self.emit(notice_line(notice))
+            self._notify(made.notices)
             if not text:
                 return None
         unread: list[str] = []
         message = await asyncio.to_thread(write_prompt, text, conversation, origin=origin, notify=unread.append, typed=typed)
-        for notice in unread:
-            self.emit(notice_line(notice))
+        self._notify(unread)
         return must_be_sent(conversation.choice, replace(message, parts=(*message.parts, *images))) if images else message
+
+    def _notify(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.emit(notice_line(text))
 
     async def _run(self, message: UserPrompt | None, saved: asyncio.Future[HttpError | None]) -> None:
         """Runs turns until no steering message is left. `saved` gets None, or the reason why the first one did not begin."""
@@ -258,6 +263,8 @@ class LiveSession:
         """Ends the wait for a limit. Raises HttpError and UsageError."""
         if not self._require_busy().resume_now(model):
             raise HttpError(409, "This session does not wait for a limit.", "A retry line with is_limit says that it does.")
+
+    # What a client decides, changes and undoes
 
     def approve(self, call_id: str, decision: str, reason: str) -> None:
         waiting = self.conversation.approvals.waiting if self.conversation else {}
@@ -352,6 +359,8 @@ class LiveSession:
         if self.is_busy:
             raise HttpError(409, "A turn is running in this session.", "Wait for its end, /steer it or /interrupt it.")
 
+    # Its end
+
     @property
     def can_be_dropped(self) -> bool:
         return self.conversation is None and not self.is_busy and not self.log.listeners
@@ -409,13 +418,15 @@ MOST_MODELS = 200
 def choices_in(cwd: Path, places: Places, *, has_yolo: bool) -> dict[str, Any]:
     """The folder's defaults, the modes and the usable models. Raises ConfigError."""
     config = layers.load(replace(find_site(cwd), places=places))
-    usable = [each for each in models_here(config) if each.has_key and each.model is not None][:MOST_MODELS]
     return {
         "cwd": str(cwd),
         "model": config.settings.model,
         "mode": config.settings.mode,
         "modes": [{"name": mode.name, "about": mode.about} for mode in MODES.values() if has_yolo or mode.name != "yolo"],
-        "models": [{"name": each.label, "about": " ".join(in_brief(each).split())} for each in usable],
+        "models": [
+            {"name": label, "about": " ".join(about.split())}
+            for label, about in usable_in_brief(config, most=MOST_MODELS).items()
+        ],
     }
 
 

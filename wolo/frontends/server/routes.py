@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from inspect import isawaitable
 from types import MappingProxyType
 from typing import Any
 
@@ -96,6 +97,16 @@ async def read_body(request: Request, kind: type[Body]) -> Body:
     return parse(kind, bytes(data))
 
 
+def _live(act: Callable[[LiveSession, Any], Any]) -> Callable[[RouteCall], Awaitable[Any]]:
+    """`act` gets the session and the body of the request."""
+
+    async def run(call: RouteCall) -> Any:
+        result = act(await call.session(), call.body)
+        return await result if isawaitable(result) else result
+
+    return run
+
+
 async def _change(call: RouteCall) -> Any:
     body: bodies.Change = call.body
     call.hub.check_mode(body.mode)
@@ -103,10 +114,6 @@ async def _change(call: RouteCall) -> Any:
     if body.title:
         await call.hub.rename(live, body.title)
     return await live.change(body.model, body.mode)
-
-
-async def _commands(call: RouteCall) -> Any:
-    return await (await call.session()).commands()
 
 
 async def _prompt(call: RouteCall) -> Any:
@@ -129,10 +136,6 @@ async def _delete(call: RouteCall) -> Any:
     return {"deleted": await call.hub.delete(call.session_id)}
 
 
-async def _interrupt(call: RouteCall) -> Any:
-    return {"interrupted": (await call.session()).interrupt()}
-
-
 async def _resume(call: RouteCall) -> Any:
     (await call.session()).resume(call.body.model)
     return {"resumed": True}
@@ -147,14 +150,6 @@ async def _approve(call: RouteCall) -> Any:
 async def _answer(call: RouteCall) -> Any:
     (await call.session()).answer(call.body.call_id, bodies.replies(call.body.answers))
     return {"answered": True}
-
-
-async def _undo(call: RouteCall) -> Any:
-    return await (await call.session()).undo(call.body)
-
-
-async def _redo(call: RouteCall) -> Any:
-    return await (await call.session()).redo(call.body)
 
 
 async def _export(call: RouteCall) -> Response:
@@ -229,10 +224,6 @@ async def stream(live: LiveSession, position: int) -> AsyncGenerator[bytes]:
         live.used = time.monotonic()
 
 
-async def _todo(call: RouteCall) -> Any:
-    return {"items": (await call.session()).todos()}
-
-
 async def _health(call: RouteCall) -> Any:
     return {"status": "ok", "version": __version__}
 
@@ -305,18 +296,24 @@ ROUTES = (
         query=(CWD,),
     ),
     _post("change", "Choose another model, mode or title.", _change, bodies.Change, types.SessionStatus),
-    _get(ONE, "commands", "Slash commands for prompts.", _commands, list[types.SlashCommand]),
+    _get(ONE, "commands", "Slash commands for prompts.", _live(lambda it, _: it.commands()), list[types.SlashCommand]),
     _post("prompt", "Start a turn; the prompt is saved.", _prompt, bodies.Prompt, types.PromptSaved, 202),
     _post("steer", "Send a message into the running turn; it is saved.", _steer, bodies.Steer, types.SteeringSaved, 202),
-    _post("interrupt", "Stop the running turn.", _interrupt, bodies.Nothing, types.InterruptAnswer),
+    _post(
+        "interrupt",
+        "Stop the running turn.",
+        _live(lambda it, _: {"interrupted": it.interrupt()}),
+        bodies.Nothing,
+        types.InterruptAnswer,
+    ),
     _post("resume", "Ask at once, while a turn waits for a limit.", _resume, bodies.Resume, types.ResumeAnswer),
     _post("approve", "Decide about a call that waits for approval.", _approve, bodies.Approve, types.DecisionTaken),
     _post("answer", "Answer the model's questions.", _answer, bodies.Answer, types.AnswerTaken),
     _post("fork", "Copy the session.", lambda call: call.hub.fork(call.session_id), bodies.Nothing, types.SessionSummary, 201),
-    _post("undo", "Undo the last turns, files too.", _undo, bodies.Undo, types.Reverted),
-    _post("redo", "Take the last undo back, before the next prompt.", _redo, bodies.Redo, types.Reverted),
+    _post("undo", "Undo the last turns, files too.", _live(LiveSession.undo), bodies.Undo, types.Reverted),
+    _post("redo", "Take the last undo back, before the next prompt.", _live(LiveSession.redo), bodies.Redo, types.Reverted),
     _get(ONE, "diff", "All changes of the session to files.", lambda call: call.hub.diff(call.session_id), types.SessionDiff),
-    _get(ONE, "todo", "The task list of the session.", _todo, types.TaskItems),
+    _get(ONE, "todo", "The task list of the session.", _live(lambda it, _: {"items": it.todos()}), types.TaskItems),
     _get(
         ONE,
         "children",

@@ -63,11 +63,14 @@ class SessionHub:
         self._rights: dict[tuple[str, str, str], tuple[float, WorkspaceRights]] = {}
 
     async def _read(self, question: Callable[[Store], T]) -> T:
-        def ask() -> T:
-            with Store.open_to_read(self._places.data) as store:
-                return question(store)
+        return await self._use(Store.open_to_read, question)
 
-        return await asyncio.to_thread(ask)
+    async def _use(self, opening: Callable[[Path], Store], work: Callable[[Store], T]) -> T:
+        def run() -> T:
+            with opening(self._places.data) as store:
+                return work(store)
+
+        return await asyncio.to_thread(run)
 
     async def rows(self, limit: int | None = None, before: str = "") -> list[dict[str, Any]]:
         """Saved sessions of all directories, newest first, behind open ones that have no messages yet.
@@ -172,12 +175,7 @@ class SessionHub:
             live.conversation.session.set_title(words)
             live.title = words
             return
-
-        def save() -> None:
-            with Store.open(self._places.data) as store:
-                store.rename(live.id, title=words)
-
-        await asyncio.to_thread(save)
+        await self._use(Store.open, lambda store: store.rename(live.id, title=words))
 
     def adopt(self, live: LiveSession) -> None:
         self._live[live.id] = live
@@ -253,16 +251,12 @@ class SessionHub:
         live.is_busy = True  # no prompt can begin
         try:
             await live.close()
-            await asyncio.to_thread(self._delete_saved, live.id)
+            if await self._read(lambda store: store.exactly(live.id)) is not None:  # else it has no messages yet
+                await self._use(Store.open, lambda store: store.delete(live.id))
         finally:
             self._live.pop(live.id, None)
         background_sessions.forget_session(self._places.data, live.id)
         return live.id
-
-    def _delete_saved(self, session_id: str) -> None:
-        with Store.open(self._places.data) as store:
-            if store.exactly(session_id) is not None:  # else it has no messages yet
-                store.delete(session_id)
 
     async def children(self, session_id: str) -> list[dict[str, Any]]:
         live = await self.get(session_id)
@@ -286,12 +280,7 @@ class SessionHub:
 
     async def fork(self, session_id: str) -> dict[str, Any]:
         info = await self._info(session_id)
-
-        def copy() -> SessionInfo:
-            with Store.open(self._places.data) as store:
-                return store.fork(info.id)
-
-        return self._row(await asyncio.to_thread(copy))
+        return self._row(await self._use(Store.open, lambda store: store.fork(info.id)))
 
     async def diff(self, session_id: str) -> dict[str, Any]:
         live = await self.get(session_id)
