@@ -118,21 +118,8 @@ OPTIONS: tuple[Option, ...] = (
 
 SUBCOMMANDS: dict[str, tuple[str, ...]] = {
     "sessions": (
-        "list",
-        "search",
-        "show",
-        "tree",
-        "watch",
-        "wire",
-        "lint",
-        "cache",
-        "export",
-        "import",
-        "verify",
-        "fork",
-        "rename",
-        "delete",
-        "clean",
+        *("list", "search", "show", "tree", "watch", "wire", "lint", "cache"),
+        *("export", "import", "verify", "fork", "rename", "delete", "clean"),
     ),
     "models": ("list", "show", "probe", "pull"),
     "permissions": ("list", "test", "explain", "remove"),

@@ -251,20 +251,8 @@ _VALUES: Mapping[str, str | Callable[[SessionOptions, str], object]] = {
 }
 _OF_WOLO = frozenset(
     (
-        *(
-            "--base-url",
-            "--api-key",
-            "--api",
-            "--account",
-            "--drive",
-            "--allow",
-            "--deny",
-            "--sandbox",
-            "--set",
-            "--name",
-            "--mode",
-        ),
-        *("--max-cost", "--max-tokens", "--max-seconds", "--wait-for-reset", "--debug-wire", "--verify"),
+        *("--base-url", "--api-key", "--api", "--account", "--drive", "--allow", "--deny", "--sandbox", "--set", "--name"),
+        *("--mode", "--max-cost", "--max-tokens", "--max-seconds", "--wait-for-reset", "--debug-wire", "--verify"),
     )
 )
 """Options of wolo's own, which a program can pass as extra arguments."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wolo.cli.sessions.lookup import open_store
+from wolo.cli.sessions.lookup import may_delete, open_store
 from wolo.errors import ConfigError, SessionError, UsageError
 from wolo.frontends.streams import print_line, print_messages, stdout_bytes
 from wolo.sessions.exchange.audit import audit_lines, check_audit
@@ -84,8 +84,6 @@ def purge(
 
     Its files stay as they are. The record of deletions names the sessions (`wolo audit export`).
     """
-    import sys
-
     from wolo.messages.terminal_text import quantity
     from wolo.workspace.root import find_root, find_site, origin_of
 
@@ -101,12 +99,8 @@ def purge(
         if live := next((info for info in sessions if info.live), None):
             raise SessionError(f"Session {live.id} of {root} is open, so nothing was deleted.", hint="Quit it first.")
         what = f"everything about {root} ({quantity(len(sessions), 'session')})"
-        if not yes:
-            if not sys.stdin.isatty():
-                raise UsageError(f"Deleting {what} needs a confirmation.", hint="Add --yes.")
-            if not typer.confirm(f"Delete {what} permanently?"):
-                print_line("Nothing was deleted.")
-                return
+        if not yes and not may_delete(f"Delete {what} permanently?", what):
+            return
         for info in sessions:
             store.delete(info.id, "purged")
     remains = _remove_settings(root, {root, *(Path(info.cwd) for info in sessions)})

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wolo.errors import SessionError
-from wolo.frontends.streams import print_message, print_messages
+from wolo.errors import SessionError, UsageError
+from wolo.frontends.streams import print_line, print_message, print_messages
 
 if TYPE_CHECKING:
     from wolo.sessions.listing import SessionInfo
@@ -44,6 +44,16 @@ def require_session(store: Store, spec: str) -> SessionInfo:
     if info is None:
         raise SessionError("There is no session of this directory.", hint="`wolo sessions list --all` shows others.")
     return info
+
+
+def may_delete(question: str, what: str) -> bool:
+    """Asks before something is deleted. Raises UsageError without a terminal."""
+    if not sys.stdin.isatty():
+        raise UsageError(f"Deleting {what} needs a confirmation.", hint="Add --yes.")
+    if typer.confirm(question):
+        return True
+    print_line("Nothing was deleted.")
+    return False
 
 
 def load_session(spec: str, *, most_bytes: int | None = None) -> Loaded:
