@@ -225,6 +225,24 @@ def test_the_page_is_served_on_windows(windows: Windows, provider: ProviderServe
             server.kill()
 
 
+def test_paths_are_judged_on_windows(windows: Windows, provider: ProviderServer) -> None:
+    """Mode edit writes in the workspace and nowhere else; names that programs act on are protected."""
+    provider.script(
+        call("write", {"path": "inside.txt", "content": "made\n"}),
+        call("write", {"path": r"C:\outside.txt", "content": "made\n"}),
+        call("write", {"path": r".git\hooks\pre-commit", "content": "made\n"}),
+        text("Done."),
+    )
+    assert windows.wolo(*provider.flags, "--mode", "edit", "-p", "write files").returncode == 4
+    inside, outside, hook = results_of(provider)
+    assert (windows.drive / "project" / "inside.txt").exists()
+    assert "Created inside.txt" in inside
+    assert not (windows.drive / "outside.txt").exists()
+    assert "outside the workspace" in outside
+    assert not (windows.drive / "project" / ".git" / "hooks" / "pre-commit").exists()
+    assert "protected name" in hook
+
+
 def test_file_open_elsewhere_is_written_in_place(windows: Windows) -> None:
     """Windows replaces no file that somebody has open without the permission to remove it."""
     done = windows.start(str(windows.python / "python.exe"), "-B", "-c", HELD_OPEN)

@@ -14,6 +14,11 @@ from wolo.guard.shell.words import Word, name_of, unquote, unwrap
 from wolo.workspace.root import resolve_path
 
 
+def real_place(path: str | Path) -> str:
+    """`resolve_path`, with the slashes of POSIX on Windows, too: the guard compares texts."""
+    return resolve_path(path).replace(os.sep, "/")
+
+
 class Boundaries:
     """All paths passed in are absolute and real."""
 
@@ -28,13 +33,13 @@ class Boundaries:
         """`own_places` contain wolo's settings, rules and sessions; `free_reads` the spilled output in them that the model may
         page. `free_folders` may be listed too: skills and plugins.
         """
-        self.roots = [resolve_path(path) for path in roots]
+        self.roots = [real_place(path) for path in roots]
         self._inside = _Folders(self.roots)
         self.home = str(home)
-        self._own = _Folders([resolve_path(path) for path in own_places])
+        self._own = _Folders([real_place(path) for path in own_places])
         self._own_spelled = spelling_pattern(own_places, self.home)
-        listed = [resolve_path(path) for path in free_folders]
-        free = [*(resolve_path(path) for path in free_reads), *listed]
+        listed = [real_place(path) for path in free_folders]
+        free = [*(real_place(path) for path in free_reads), *listed]
         self._free_reads = _Folders(free)
         self._free_folders = frozenset(listed)
         self._free_spelled = file_pattern(free, listed)
@@ -70,7 +75,7 @@ class Boundaries:
                 goals: list[str] = []
                 with suppress(OSError), os.scandir(folder) as entries:
                     links = [each for each in entries if each.is_symlink()]
-                    goals = [resolve_path(each.path) for each in links if protected_paths.is_protected_name(f"/{each.name}")]
+                    goals = [real_place(each.path) for each in links if protected_paths.is_protected_name(f"/{each.name}")]
                 if any(path == goal or path.startswith(goal.rstrip("/") + "/") for goal in goals):
                     return True
         return False

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from wolo.errors import ConfigError
 from wolo.guard import protected_paths
-from wolo.guard.boundaries import Boundaries
+from wolo.guard.boundaries import Boundaries, real_place
 from wolo.guard.command_judge import CommandJudge, Confine
 from wolo.guard.intents import CallIntent, FetchIntent, Intent, ReadIntent, RunIntent, WriteIntent
 from wolo.guard.modes import MODES, PLAN, PLANNING, Mode
@@ -64,8 +64,8 @@ class Judge:
         """The judge of the conversation; another one if this is limited."""
         self._boundaries = Boundaries((workspace_root, *extra_roots), own_places, free_reads, home or find_home(), free_folders)
         self._root = self._boundaries.roots[0]
-        self._start = resolve_path(cwd or workspace_root)
-        self._base = PathBase(self._root, resolve_path(self._boundaries.home), fold_case=sys.platform == "darwin")
+        self._start = real_place(cwd or workspace_root)
+        self._base = PathBase(self._root, real_place(self._boundaries.home), fold_case=sys.platform in ("darwin", "win32"))
         self._book = Rulebook(rules, self._base)
         self._precedence = Precedence(mode, self._book, self.grants, self._base)
         self._safe = SafeList(self._boundaries, os.environ.get("PATH", os.defpath))
@@ -243,7 +243,7 @@ class Judge:
 
     def rule_against_reading(self, path: Path) -> Rule | None:
         """The deny rule that applies to a file by any of its paths; None if there is none."""
-        return self._book.find("deny", "read", Paths(resolve_path(path), os.path.normpath(Path(self._start, path))))
+        return self._book.find("deny", "read", Paths(real_place(path), self._spelling(path)))
 
     def may_fetch(self, url: str) -> bool:
         """Tells whether a redirect to `url` may be followed without asking."""
@@ -337,18 +337,21 @@ class Judge:
         return Verdict("ask", f"{self._relative_name(intent)} {concern}, so this needs an approval.")
 
     def _is_inside(self, intent: ReadIntent | WriteIntent) -> bool:
-        return intent.inside and self._boundaries.is_inside(str(intent.path))
+        return intent.inside and self._boundaries.is_inside(intent.path.as_posix())
 
     def _paths(self, intent: ReadIntent | WriteIntent) -> Paths:
-        real = str(intent.path)
-        return Paths(real, os.path.normpath(Path(self._start, intent.given)) if intent.given else real)
+        real = intent.path.as_posix()
+        return Paths(real, self._spelling(intent.given) if intent.given else real)
+
+    def _spelling(self, path: str | Path) -> str:
+        return os.path.normpath(Path(self._start, path)).replace(os.sep, "/")
 
     def _about(self, doing: str, intent: ReadIntent | WriteIntent) -> str:
         where = "" if self._is_inside(intent) else ", outside the workspace,"
         return f"{doing} {self._relative_name(intent)}{where}"
 
     def _relative_name(self, intent: ReadIntent | WriteIntent) -> str:
-        path = str(intent.path)
+        path = intent.path.as_posix()
         root = self._root + "/"
         return path[len(root) :] if path.startswith(root) else path
 
