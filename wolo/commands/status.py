@@ -78,8 +78,7 @@ def _last_request(answer: Message | None) -> str:
     if answer is None or answer.usage is None:
         return "none yet"
     usage = answer.usage
-    into = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
-    counts = f"{into:,} tokens in ({usage.cache_read_tokens:,} cached), {usage.output_tokens:,} out"
+    counts = f"{usage.prompt_tokens:,} tokens in ({usage.cache_read_tokens:,} cached), {usage.output_tokens:,} out"
     return f"{counts}, ended with {answer.finish_reason or '?'}"
 
 

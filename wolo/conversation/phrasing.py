@@ -165,9 +165,8 @@ def _verification(event: events.Verified) -> str:
 def in_words(usage: Usage, *, tells_unknown: bool = True) -> str:
     """`1,234 tokens in (900 cached) · 56 out · $0.0012`; estimates carry a ~. `tells_unknown`: mention an unknown price."""
     about = "~" if usage.estimated else ""
-    into = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
     cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
-    used = f"{about}{into:,} tokens in{cached} · {about}{usage.output_tokens:,} out"
+    used = f"{about}{usage.prompt_tokens:,} tokens in{cached} · {about}{usage.output_tokens:,} out"
     if usage.cost is None:
         return f"{used} · price unknown" if tells_unknown else used
     return f"{used} · {f'${usage.cost.total:.4f}' if usage.cost.total else 'free'}"

@@ -108,7 +108,8 @@ class ModelClient(Protocol):
 class LazyModelClient:
     """Opens the wrapped client at its first question."""
 
-    def __init__(self, choice: ModelChoice, open_it: Callable[[ModelChoice], ModelClient]) -> None:
+    def __init__(self, choice: ModelChoice, open_it: Callable[..., ModelClient]) -> None:
+        """`open_it` takes the choice."""
         self._choice, self._open = choice, open_it
         self._client: ModelClient | None = None
 

@@ -172,7 +172,7 @@ class Window:
     def learn_usage(self, shown: Sequence[Message], fixed: Fixed, usage: Usage) -> None:
         """Corrects the scale by the provider's count."""
         ours = self._estimate.request(shown, system=fixed.system, tools=fixed.tools)
-        theirs = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        theirs = usage.prompt_tokens
         if ours >= COARSE_TOKENS and theirs:
             self.scale = min(max(theirs / ours, 1.0), MOST_SCALE)
 

@@ -116,9 +116,8 @@ class Session:
                     raise WoloError(ended.error.message, hint=ended.error.hint)
                 reason = _STOP_REASONS.get(ended.cause) or _FINISH_REASONS.get(ended.finish_reason, "end_turn")
                 usage = ended.usage
-                fresh = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
                 counted = schema.Usage(
-                    total_tokens=fresh + usage.output_tokens,
+                    total_tokens=usage.context_tokens,
                     input_tokens=usage.input_tokens,
                     output_tokens=usage.output_tokens,
                     thought_tokens=usage.reasoning_tokens,

@@ -143,7 +143,7 @@ class Updates:
         if usage := message.usage:
             cost = usage.cost.total if usage.cost else None
             self._cost = None if cost is None or self._cost is None else self._cost + cost
-            yield from self._usage(usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens)
+            yield from self._usage(usage.context_tokens)
 
     def _usage(self, used: int) -> Iterator[Any]:
         """Nothing while the window is unknown: an update must have its size."""

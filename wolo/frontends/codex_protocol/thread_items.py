@@ -173,7 +173,7 @@ def changes_of(view: View | None) -> list[dict[str, Any]]:
 def wire_usage(usage: Usage) -> dict[str, int]:
     """`input_tokens` counts cached ones, too."""
     return {
-        "input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
+        "input_tokens": usage.prompt_tokens,
         "cached_input_tokens": usage.cache_read_tokens,
         "cache_write_input_tokens": usage.cache_write_tokens,
         "output_tokens": usage.output_tokens,

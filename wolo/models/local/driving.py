@@ -14,7 +14,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import BadAnswer, ConfigError, WoloError
-from wolo.formats.format import ThinkingLevel
 from wolo.formats.tolerant_json import mapping_at
 from wolo.messages.message import EMPTY_ANSWER, Message, named_mode, nudge
 from wolo.models import capabilities, catalog_files, probe_cache, protocol
@@ -145,30 +144,18 @@ OpenDriver = Callable[[ModelChoice, ServerFacts], protocol.ModelClient]
 """Opens the client of the mode that was settled, `choice.drive`."""
 
 
-class DrivenModelClient:
+class DrivenModelClient(protocol.LazyModelClient):
     """Settles the mode at the first question, and passes every question to the client of that mode."""
 
     def __init__(self, choice: ModelChoice, transport: Transport, cache: Path, open_driver: OpenDriver) -> None:
-        self._choice, self._place = choice, (choice.provider.name, choice.base_url, choice.model.id)
-        self._transport = transport
-        self._cache = cache
-        self._open_driver = open_driver
-        self._client: protocol.ModelClient | None = None
+        super().__init__(choice, open_driver)
+        self._place, self._transport, self._cache = (choice.provider.name, choice.base_url, choice.model.id), transport, cache
         self._facts: ServerFacts | None = None
         """Just looked up, for a first question that has no answer yet."""
         self._nudged = ""
         """Id of the prompt whose work was asked for again."""
         self._longest: int | None = None
         """Limit of an answer that has no other; None: a large model."""
-
-    @property
-    def choice(self) -> ModelChoice:
-        return self._client.choice if self._client else self._choice
-
-    def think(self, level: ThinkingLevel) -> None:
-        if self._client:
-            self._client.think(level)
-        self._choice = replace(self._choice, thinking=level)
 
     async def ask(self, question: protocol.ModelQuestion, listener: protocol.Listener) -> Message:
         if self._client is None:
@@ -181,7 +168,7 @@ class DrivenModelClient:
                     await listener.on_notice(f"{choice.label} runs in {decision.mode} mode ({decision.reason}).", "info")
             if choice.drive in DRIVEN or (facts.parameters or MOST_FOR_CONSTRAINED) < MOST_FOR_CONSTRAINED:
                 self._longest = LONGEST_ANSWER * (2 if facts.thinks else 1)
-            self._client = self._open_driver(choice, facts)
+            self._client = self._open(choice, facts)
         if self._longest and question.max_tokens is None and self.choice.drive != "simple":
             question = replace(question, max_tokens=self._longest)
         answer = await self._client.ask(question, listener)
@@ -217,8 +204,7 @@ class DrivenModelClient:
             await transport.close()
 
     async def close(self) -> None:
-        if self._client:
-            await self._client.close()
+        await super().close()
         await self._transport.close()
 
 

@@ -164,8 +164,7 @@ def _fitting(facts: Mapping[str, str], columns: int) -> dict[str, str]:
 
 def cache_share(used: Usage) -> str:
     """Share of the sent tokens that came from the provider's cache."""
-    sent = used.input_tokens + used.cache_read_tokens + used.cache_write_tokens
-    return f"cache {used.cache_read_tokens / sent:.0%}" if used.cache_read_tokens else ""
+    return f"cache {used.cache_read_tokens / used.prompt_tokens:.0%}" if used.cache_read_tokens else ""
 
 
 def money(used: Usage) -> str:
