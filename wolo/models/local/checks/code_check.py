@@ -73,9 +73,7 @@ def _parse_with(command: Sequence[str], text: str) -> str:
 
 def complete_python(text: str) -> str:
     """Import standard modules that are used without, and call a `main` that nothing calls."""
-    try:
-        tree = parse_python(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (tree := tree_of(text)) is None:
         return text
     missing = [f"import {name}" for name in sorted(undefined_names(tree) & sys.stdlib_module_names) if f"{name}." in text]
     if missing:
@@ -89,9 +87,7 @@ def complete_python(text: str) -> str:
 
 def print_dropped(text: str) -> str:
     """Print the last result that a program without any output computes and drops."""
-    try:
-        tree = parse_python(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (tree := tree_of(text)) is None:
         return text
     returns = {
         name
@@ -107,11 +103,8 @@ def print_dropped(text: str) -> str:
 
 def import_own(text: str, path: str, others: Mapping[str, str]) -> str:
     """Import names from other files of the project, by path, that are used without."""
-    try:
-        unknown = undefined_names(parse_python(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text
-    for name in sorted(unknown):
+    tree = tree_of(text)
+    for name in sorted(undefined_names(tree)) if tree else ():
         modules = [other for other, content in others.items() if re.search(rf"(?m)^(?:def|class) {name}\b|^{name} *=", content)]
         own = [module for module in modules if module != path and PurePath(module).parent == PurePath(path).parent]
         if own:
@@ -163,35 +156,33 @@ def _only_defines(node: ast.stmt) -> bool:
 
 def does_nothing(text: str) -> bool:
     """Tells whether a Python program only defines functions, so that running it shows nothing."""
-    try:
-        return not has_effect(parse_python(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    tree = tree_of(text)
+    return tree is not None and not has_effect(tree)
 
 
 def name_problem(text: str) -> str:
     """Names a Python file reads that nothing defines; empty if none."""
-    try:
-        unknown = sorted(undefined_names(parse_python(text)))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
+    tree = tree_of(text)
+    unknown = sorted(undefined_names(tree)) if tree else ()
     return f"{', '.join(unknown)} is not defined" if unknown else ""
 
 
 def apply_asked_name(text: str, request: str) -> str:
     """Give the only function of a text the name that was asked for: tiny models shorten `fibonacci` to `fib`."""
-    names = [name for name in asked_names(request) if not name[:1].isupper()]
-    try:
-        defined = [
-            name
-            for name, node in definitions(parse_python(text)).items()
-            if not isinstance(node, ast.ClassDef) and name != "main"
-        ]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return text
+    names, tree = [name for name in asked_names(request) if not name[:1].isupper()], tree_of(text)
+    known = definitions(tree) if tree else {}
+    defined = [name for name, node in known.items() if not isinstance(node, ast.ClassDef) and name != "main"]
     if len(names) != 1 or len(defined) != 1 or re.search(rf"\b{names[0]}\b", text):
         return text
     return re.sub(rf"\b{defined[0]}\b", names[0], text)
+
+
+def tree_of(text: str) -> ast.Module | None:
+    """None: it is no valid Python."""
+    try:
+        return parse_python(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def parse_python(text: str) -> ast.Module:

@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Final
 
 from wolo.models.local.checks import asked_parts as asked
-from wolo.models.local.checks.code_check import definitions, parse_python, replace_node, span_of, syntax_problem
+from wolo.models.local.checks.code_check import definitions, parse_python, replace_node, span_of, syntax_problem, tree_of
 from wolo.models.local.checks.kept_content import PROSE_SUFFIXES, apply_rename, asked_rename
 
 DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
@@ -158,9 +158,7 @@ def _add_entry(suffix: str, old: str, parts: asked.AskedParts) -> str | None:
 
 def shown_part(old: str, request: str) -> str:
     """Constants, and the definitions that the request names, of a Python file; all of it if it names none."""
-    try:
-        tree = parse_python(old)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    if (tree := tree_of(old)) is None:
         return old
     names = asked.mentioned_names(request)
     named = [node for name, node in definitions(tree).items() if name in names]
@@ -221,11 +219,8 @@ def whole_definitions(text: str) -> str:
     starts = [at for at, line in enumerate(lines) if re.match(r"(?:    )?(?:def|class|async def|if|@|\w+ *=|print)\b", line)]
     for end in reversed(starts[1:]):
         whole = "\n".join(lines[:end]).rstrip()
-        try:
-            parse_python(whole)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue
-        return whole
+        if tree_of(whole):
+            return whole
     return ""
 
 
