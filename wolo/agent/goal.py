@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -16,6 +15,7 @@ from wolo.agent.budget import Limits, Spent, limit_reached
 from wolo.agent.compaction.summary_text import pieces
 from wolo.agent.events import Check, ErrorInfo, GoalReport, Noticed, VerifyStarted
 from wolo.errors import ProviderError
+from wolo.formats.tolerant_json import read_json
 from wolo.messages.message import GOAL, NUDGE, Message, Usage, UsageCost, nudge, user
 from wolo.messages.parts import CHANGED
 from wolo.messages.terminal_text import clean_line, quantity
@@ -283,10 +283,7 @@ def read_verdict(text: str) -> GoalVerdict:
     statuses: dict[str, Literal["met", "blocked", "active"]] = {"met": "met", "blocked": "blocked"}
     word, reason = "", text
     if braces := re.search(r"\{.*\}", text, re.DOTALL):
-        try:
-            fields = msgspec.json.decode(braces[0])
-        except msgspec.DecodeError:
-            fields = {}
+        fields = read_json(braces[0])
         if isinstance(fields, dict):
             word = next((str(fields[name]) for name in ("verdict", "status", "result", "met") if name in fields), "")
             word = {"True": "met", "False": "not met"}.get(word, word)

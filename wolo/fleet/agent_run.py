@@ -14,6 +14,7 @@ from msgspec import Struct
 from wolo.errors import QuotaExhausted
 from wolo.fleet.ledger.outcomes import ACCOUNT_FAULTS, Ended, Failure, Spent
 from wolo.fleet.tasks import BatchTask
+from wolo.formats.tolerant_json import read_json
 from wolo.messages.terminal_text import clean_line
 from wolo.models.limit_wait import countdown
 from wolo.models.retry import LIMITER_VARIABLE
@@ -194,8 +195,5 @@ def _sum(spent: Spent, usage: Mapping[str, Any]) -> Spent:
 
 
 def _parse(line: bytes) -> dict[str, Any]:
-    try:
-        found = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return {}
+    found = read_json(line)
     return found if isinstance(found, dict) else {}

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from wolo.config.files import lock_folder
 from wolo.errors import UsageError
+from wolo.formats.tolerant_json import read_as
 from wolo.operating_system import LOCK_EX, file_mode, flock, os, user_id
 from wolo.sessions.locks import is_held
 
@@ -95,10 +96,7 @@ def _read(path: Path) -> RunningServer | None:
         return None
     with os.fdopen(descriptor, "rb") as file:
         _check(path, os.fstat(descriptor))
-        try:
-            return msgspec.json.decode(file.read(_LONGEST_BYTES), type=RunningServer)
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return None
+        return read_as(file.read(_LONGEST_BYTES), RunningServer)
 
 
 def _check(path: Path, status: os.stat_result) -> None:

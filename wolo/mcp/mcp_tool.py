@@ -14,6 +14,7 @@ import msgspec
 from wolo.errors import ToolError
 from wolo.formats.encoding.wire_forms import adapt_schema
 from wolo.formats.format import ToolSpec
+from wolo.formats.tolerant_json import read_json
 from wolo.guard.intents import CallIntent, Intent
 from wolo.mcp import listings, server_requests, tool_answer
 from wolo.mcp.client import McpClient
@@ -211,10 +212,7 @@ def _unwrap(value: Any, schema: Any) -> Any:
     kind = schema.get("type") if isinstance(schema, dict) else None
     if not isinstance(value, str) or kind not in ("array", "object"):
         return value
-    try:
-        read = msgspec.json.decode(value)
-    except (msgspec.DecodeError, RecursionError):
-        return value
+    read = read_json(value)
     return read if isinstance(read, list if kind == "array" else dict) else value
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx2
-import msgspec
 
 from wolo.errors import SessionError, Unreachable, UsageError, WoloError
+from wolo.formats.tolerant_json import read_json
 from wolo.models.address import is_loopback
 
 PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
@@ -126,10 +126,7 @@ def path_of(session_id: str, what: str = "") -> str:
 
 
 def _content(status: int, content: bytes) -> Any:
-    try:
-        value = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        value = None
+    value = read_json(content)
     if status < 400 and value is not None:
         return value
     error = value.get("error") if isinstance(value, dict) else None
@@ -139,8 +136,5 @@ def _content(status: int, content: bytes) -> Any:
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    try:
-        found = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
+    found = read_json(data)
     return found if isinstance(found, dict) else {}

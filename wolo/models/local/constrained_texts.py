@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import ContextOverflow
+from wolo.formats.tolerant_json import read_json
 from wolo.messages.message import NAMED_MODE, Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.local import local_chat, local_response, simple_texts
@@ -215,10 +216,7 @@ class StepAnswer(Struct, frozen=True):
 
 def read_answer(text: str, tools: Sequence[str]) -> StepAnswer | None:
     """None: not one of the objects that were asked for."""
-    try:
-        step = msgspec.json.decode(text.strip().encode("utf-8", "replace"))
-    except msgspec.MsgspecError:
-        return None
+    step = read_json(text.strip().encode("utf-8", "replace"))
     if not isinstance(step, dict):
         return None
     if isinstance(say := step.get("say"), str):

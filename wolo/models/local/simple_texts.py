@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final, Literal
 
-import msgspec
 from msgspec import Struct
 
+from wolo.formats.tolerant_json import read_as
 from wolo.messages.line_numbers import remove_numbers, split_output
 from wolo.messages.parts import ToolPart
 from wolo.models.local.checks.asked_parts import asked_formula, asked_parts
@@ -184,10 +184,7 @@ def one_of(values: Sequence[str]) -> dict[str, Any]:
 
 def json_text(text: str) -> str:
     """The text that a schema of texts asks for; empty if it was cut off before the closing quote."""
-    try:
-        return msgspec.json.decode(text.encode("utf-8", "replace"), type=str)
-    except msgspec.MsgspecError:
-        return ""
+    return read_as(text.encode("utf-8", "replace"), str) or ""
 
 
 def action(request: str) -> list[Turn]:

@@ -18,6 +18,7 @@ import msgspec
 
 from wolo.errors import ConfigError, SessionError
 from wolo.models.local import weight_sources
+from wolo.models.probe_cache import read_kept
 from wolo.operating_system import LOCK_EX, LOCK_NB, flock, os
 from wolo.places import make_private
 
@@ -91,7 +92,7 @@ def find_cached(spec: weight_sources.WeightSpec, cache: Path) -> Path | None:
     """The cached file if verified before; costs two `stat` calls."""
     path = _cached_path(spec, cache)
     stamp = _stamp(path, spec)
-    return path if stamp and stamp == _read_stamp(path) else None
+    return path if stamp and stamp == read_kept(path.with_name(path.name + ".stamp"), _Stamp) else None
 
 
 def is_available(spec: weight_sources.WeightSpec, cache: Path) -> bool:
@@ -195,13 +196,6 @@ def _stamp(path: Path, spec: weight_sources.WeightSpec) -> _Stamp | None:
     except OSError:
         return None
     return _Stamp(spec.sha256, status.st_size, status.st_mtime_ns)
-
-
-def _read_stamp(path: Path) -> _Stamp | None:
-    try:
-        return msgspec.json.decode(path.with_name(path.name + ".stamp").read_bytes(), type=_Stamp)
-    except (OSError, msgspec.MsgspecError):
-        return None
 
 
 def _write_stamp(path: Path, spec: weight_sources.WeightSpec) -> None:

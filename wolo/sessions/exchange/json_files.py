@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from wolo.errors import SessionError
@@ -163,10 +162,8 @@ def parse_json(data: bytes | None) -> Any:
     """Parses JSON, tolerating lone surrogates, control characters and huge numbers. None when it is not JSON."""
     if data is None:
         return None
-    try:
-        return msgspec.json.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        pass
+    if (value := tolerant_json.read_json(data)) is not None:
+        return value
     try:
         return _loads(data.decode())
     except (ValueError, RecursionError):

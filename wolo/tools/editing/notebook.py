@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from wolo.errors import ToolError
+from wolo.formats.tolerant_json import read_json
 from wolo.messages.media import image_type
 from wolo.messages.parts import ImagePart
 from wolo.tools.clipping import clean, clip
@@ -42,10 +43,7 @@ class Cell(Struct, frozen=True):
 
 def cells_of(text: str | bytes) -> list[Cell] | None:
     """None: not a notebook of format 4."""
-    try:
-        notebook = msgspec.json.decode(text)
-    except (msgspec.DecodeError, ValueError, RecursionError):
-        return None
+    notebook = read_json(text)
     rows = notebook.get("cells") if isinstance(notebook, dict) else None
     if (
         not isinstance(rows, list)
