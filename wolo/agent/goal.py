@@ -15,7 +15,7 @@ from wolo.agent.budget import Limits, Spent, limit_reached
 from wolo.agent.compaction.summary_text import pieces
 from wolo.agent.events import Check, ErrorInfo, GoalReport, Noticed, VerifyStarted
 from wolo.errors import ProviderError
-from wolo.formats.tolerant_json import read_json
+from wolo.formats.tolerant_json import read_fields
 from wolo.messages.message import GOAL, NUDGE, Message, Usage, UsageCost, nudge, user
 from wolo.messages.parts import CHANGED
 from wolo.messages.terminal_text import clean_line, quantity
@@ -283,11 +283,10 @@ def read_verdict(text: str) -> GoalVerdict:
     statuses: dict[str, Literal["met", "blocked", "active"]] = {"met": "met", "blocked": "blocked"}
     word, reason = "", text
     if braces := re.search(r"\{.*\}", text, re.DOTALL):
-        fields = read_json(braces[0])
-        if isinstance(fields, dict):
-            word = next((str(fields[name]) for name in ("verdict", "status", "result", "met") if name in fields), "")
-            word = {"True": "met", "False": "not met"}.get(word, word)
-            reason = str(fields.get("reason", "")) if word else text
+        fields = read_fields(braces[0])
+        word = next((str(fields[name]) for name in ("verdict", "status", "result", "met") if name in fields), "")
+        word = {"True": "met", "False": "not met"}.get(word, word)
+        reason = str(fields.get("reason", "")) if word else text
     pattern = r"(?i)\W*\b(not[\s_-]*met|unmet|met|blocked)\b[\s:.*_,—-]*"
     if match := re.match(pattern, word or text):
         word = match[1].lower()

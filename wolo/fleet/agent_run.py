@@ -14,7 +14,7 @@ from msgspec import Struct
 from wolo.errors import QuotaExhausted
 from wolo.fleet.ledger.outcomes import ACCOUNT_FAULTS, Ended, Failure, Spent
 from wolo.fleet.tasks import BatchTask
-from wolo.formats.tolerant_json import read_json
+from wolo.formats.tolerant_json import read_fields
 from wolo.messages.terminal_text import clean_line
 from wolo.models.limit_wait import countdown
 from wolo.models.retry import LIMITER_VARIABLE
@@ -118,7 +118,7 @@ class AgentStream:
         self._at += len(new)
         *lines, self._rest = (self._rest + new).split(b"\n")
         for line in lines:
-            self._take(_parse(line))
+            self._take(read_fields(line))
 
     def read_slept_s(self) -> float:
         """`slept_s` as of now."""
@@ -133,7 +133,7 @@ class AgentStream:
                 lines = file.read().splitlines()
         except OSError:
             return None
-        found = _parse(lines[-1]) if lines else {}
+        found = read_fields(lines[-1]) if lines else {}
         return found if found.get("type") == "result" else None
 
     def _take(self, line: dict[str, Any]) -> None:
@@ -192,8 +192,3 @@ def _sum(spent: Spent, usage: Mapping[str, Any]) -> Spent:
     names = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
     more = {name: getattr(spent, name) + int(usage.get(name) or 0) for name in names}
     return msgspec.structs.replace(spent, **more)
-
-
-def _parse(line: bytes) -> dict[str, Any]:
-    found = read_json(line)
-    return found if isinstance(found, dict) else {}

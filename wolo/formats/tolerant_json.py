@@ -35,6 +35,12 @@ def read_as(data: bytes, kind: type[T]) -> T | None:
         return None
 
 
+def read_fields(data: bytes | str) -> dict[str, Any]:
+    """Decode an object; empty for anything else."""
+    value = read_json(data)
+    return value if isinstance(value, dict) else {}
+
+
 def read_object(data: bytes) -> dict[str, Any] | None:
     """Decode an object as tolerantly as possible; of a list its first object."""
     try:
@@ -115,15 +121,15 @@ def token_count(value: object) -> int:
     return int(value)
 
 
-def mapping_at(value: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Empty for anything but an object."""
-    inner = value.get(name)
+def mapping_at(value: object, name: str) -> dict[str, Any]:
+    """Empty for anything but an object in an object."""
+    inner = value.get(name) if isinstance(value, Mapping) else None
     return inner if isinstance(inner, dict) else {}
 
 
-def list_at(value: Mapping[str, Any], name: str, kind: type[Any] = object) -> list[Any]:
-    """The items of this type; none in anything but a list."""
-    inner = value.get(name)
+def list_at(value: object, name: str, kind: type[Any] = object) -> list[Any]:
+    """The items of this type; none in anything but a list in an object."""
+    inner = value.get(name) if isinstance(value, Mapping) else None
     return [each for each in inner if isinstance(each, kind)] if isinstance(inner, list) else []
 
 

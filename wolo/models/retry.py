@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from wolo.errors import LONGEST_WAIT_S, ProviderError, QuotaExhausted, RateLimited, Unreachable
+from wolo.formats.tolerant_json import read_fields
 
 if TYPE_CHECKING:
     from wolo.messages.message import Usage
@@ -255,7 +256,6 @@ class SharedLimiter:
                     line = await reader.readline()
                 finally:
                     writer.close()
-            found = msgspec.json.decode(line)
-        except (OSError, TimeoutError, msgspec.MsgspecError):
+            return read_fields(line)
+        except (OSError, TimeoutError):
             return {}
-        return found if isinstance(found, dict) else {}

@@ -20,6 +20,7 @@ from wolo.conversation.resources.request_prefix import COMMAND_LINE, NestedInstr
 from wolo.diagnostics.request_preview import readable
 from wolo.errors import ToolError, WoloError
 from wolo.formats.format import Format
+from wolo.formats.tolerant_json import mapping_at
 from wolo.guard.rules import Rule, parse_rule
 from wolo.messages.message import (
     BUDGET,
@@ -156,8 +157,7 @@ def _turns(
         while end < len(messages) and (messages[end].role == "assistant" or NUDGE in messages[end].metadata):
             end += 1
         new = tuple(messages[at:end])
-        opened = new[0].metadata.get(OPENED)
-        opened = opened if isinstance(opened, dict) else {}
+        opened = mapping_at(new[0].metadata, OPENED)
         attended = bool(opened.get("attended", attended)) or any(
             _needed_person(call) for message in new for call in message.calls
         )
@@ -248,8 +248,7 @@ def _sent_messages(cut: Cut, messages: Sequence[Message], end: int) -> tuple[Mes
 
 
 def _needed_person(call: ToolPart) -> bool:
-    verdict = call.metadata.get("verdict")
-    decided = verdict if isinstance(verdict, dict) else {}
+    decided = mapping_at(call.metadata, "verdict")
     return (
         call.outcome == "denied_by_person"
         or (call.tool in NEEDS_USER | NEEDS_PLANNER and call.outcome != "invalid")

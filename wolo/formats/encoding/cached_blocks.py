@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from wolo.formats.encoding.encoder import visible_message
 from wolo.formats.encoding.wire_forms import arguments_object, result_text
-from wolo.formats.tolerant_json import read_object
+from wolo.formats.tolerant_json import list_at, read_object
 from wolo.messages.call_arguments import Unreadable, read_arguments
 from wolo.messages.message import CACHE, Message
 from wolo.messages.parts import MediaPart, TextPart, ToolPart
@@ -92,10 +92,7 @@ def _wire_messages(messages: Sequence[Mapping[str, Any]]) -> Iterator[Message]:
             case "system" | "user":
                 yield Message(role=role, parts=parts)
             case "assistant":
-                made = message.get("tool_calls")
-                calls = (
-                    [_wire_call(call, results) for call in made if isinstance(call, Mapping)] if isinstance(made, list) else []
-                )
+                calls = [_wire_call(call, results) for call in list_at(message, "tool_calls", Mapping)]
                 yield Message(role=role, parts=(*parts, *calls))
             case "tool":
                 if any(each is message for each in results[str(message.get("tool_call_id"))]):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from wolo.formats.lint import checks
+from wolo.formats.tolerant_json import list_at, mapping_at
 from wolo.formats.xml_tools.call_blocks import OPEN, RESULT, Malformed, validate_message
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
@@ -33,7 +34,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
         *(complaint for at, message in enumerate(messages) for complaint in _content(at, message)),
         *([unanswered] if roles[-1] not in ("user", "tool") else []),
         *checks.order_problems("messages", roles, strict_template=strict_template),
-        *checks.tool_problems(body, lambda tool: _function(tool).get("name"), _tool),
+        *checks.tool_problems(body, lambda tool: mapping_at(tool, "function").get("name"), _tool),
         *([f"{marks} cache marks; {MOST_MARKS} are allowed"] if marks > MOST_MARKS else []),
         *_answer(body.get("response_format")),
         *checks.prefix_problems(_without_marks(body), _without_marks(previous), head=("tools",), turns="messages"),
@@ -61,7 +62,7 @@ def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             continue
         if waiting:
             yield f"messages[{at}]: {message['role']} message before the results of {waiting!r}"
-        waiting = [call.get("id") for call in checks.calls_of(message) if isinstance(call, dict)]
+        waiting = [call.get("id") for call in list_at(message, "tool_calls") if isinstance(call, dict)]
     if waiting:
         yield f"calls without a result: {waiting!r}"
 
@@ -69,7 +70,7 @@ def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _ids(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     seen: set[str] = set()
     for at, message in enumerate(messages):
-        for call in checks.calls_of(message):
+        for call in list_at(message, "tool_calls"):
             wire_id = call.get("id") if isinstance(call, dict) else None
             if not isinstance(wire_id, str) or not wire_id:
                 yield f"messages[{at}]: a call without an id"
@@ -84,7 +85,7 @@ def _content(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     if "content" not in message:
         yield f"messages[{at}]: the content key is missing"
     elif content is None or content == "":
-        if not (role == "assistant" and checks.calls_of(message)):
+        if not (role == "assistant" and list_at(message, "tool_calls")):
             yield f"messages[{at}]: {role} message with neither content nor calls"
     elif isinstance(content, list):
         if not content:
@@ -101,9 +102,9 @@ def _content(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     if "tool_calls" in message:
         if message["role"] != "assistant":
             yield f"messages[{at}]: only the assistant calls tools"
-        if not checks.calls_of(message):
+        if not list_at(message, "tool_calls"):
             yield f"messages[{at}]: empty tool_calls; leave the key out"
-        for call in checks.calls_of(message):
+        for call in list_at(message, "tool_calls"):
             function = call.get("function") if isinstance(call, dict) else None
             if not isinstance(function, dict) or call.get("type") != "function":
                 yield f"messages[{at}]: a call that is no function"
@@ -114,11 +115,6 @@ def _content(at: int, message: Mapping[str, Any]) -> Iterator[str]:
                 yield f"messages[{at}]: arguments are no text of a JSON object: {str(function.get('arguments'))[:80]!r}"
 
 
-def _function(tool: Any) -> Mapping[str, Any]:
-    function = tool.get("function") if isinstance(tool, dict) else None
-    return function if isinstance(function, dict) else {}
-
-
 def _tool(name: Any, tool: Any) -> Iterator[str]:
     if isinstance(tool, dict) and tool.get("type") == "web_search":
         if not isinstance(search := tool.get("web_search"), dict) or not search.get("search_engine"):
@@ -126,7 +122,8 @@ def _tool(name: Any, tool: Any) -> Iterator[str]:
         return
     if not checks.is_tool_name(name):
         yield f"tools: illegal name {name!r}"
-    yield from checks.schema_problems(name, _function(tool).get("parameters", {"type": "object"}) if _function(tool) else None)
+    function = mapping_at(tool, "function")
+    yield from checks.schema_problems(name, function.get("parameters", {"type": "object"}) if function else None)
 
 
 def _count_marks(value: Any) -> int:

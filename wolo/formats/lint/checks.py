@@ -31,11 +31,6 @@ def order_problems(field: str, roles: Sequence[Any], *, strict_template: bool) -
             yield f"{field}[{at}]: two user messages in a row"
 
 
-def calls_of(message: Mapping[str, Any]) -> list[Any]:
-    calls = message.get("tool_calls")
-    return calls if isinstance(calls, list) else []
-
-
 def tool_problems(
     body: Mapping[str, Any], name_of: Callable[[Any], Any], check: Callable[[Any, Any], Iterator[str]]
 ) -> Iterator[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from wolo.formats.lint.checks import calls_of, is_base64, list_problems, order_problems, prefix_problems, tool_problems
+from wolo.formats.lint.checks import is_base64, list_problems, order_problems, prefix_problems, tool_problems
+from wolo.formats.tolerant_json import list_at, mapping_at
 
 ROLES = ("system", "user", "assistant", "tool")
 LEVELS = ("low", "medium", "high", "max")
@@ -37,8 +38,7 @@ def lint(body: dict[str, Any], previous: dict[str, Any] | None = None, *, strict
 
 
 def _name(call: Any) -> Any:
-    function = call.get("function") if isinstance(call, dict) else None
-    return function.get("name") if isinstance(function, dict) else None
+    return mapping_at(call, "function").get("name")
 
 
 def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -48,7 +48,7 @@ def _pairing(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if message["role"] != "tool":
             if waiting:
                 yield f"messages[{at}]: {message['role']} message before the results of {[_name(call) for call in waiting]!r}"
-            waiting = calls_of(message)[:]
+            waiting = list_at(message, "tool_calls")
         elif not waiting:
             yield f"messages[{at}]: tool message without its call"
         else:
@@ -66,7 +66,7 @@ def _message(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     content, role = message.get("content"), message["role"]
     if not isinstance(content, str):
         yield f"messages[{at}]: content must be text"
-    elif not content.strip() and not (calls_of(message) or message.get("images")):
+    elif not content.strip() and not (list_at(message, "tool_calls") or message.get("images")):
         yield f"messages[{at}]: {role} message with neither text nor calls nor images"
     if "thinking" in message and not (role == "assistant" and isinstance(message["thinking"], str) and message["thinking"]):
         yield f"messages[{at}]: thinking must be text of the assistant"
@@ -81,9 +81,9 @@ def _message(at: int, message: Mapping[str, Any]) -> Iterator[str]:
     if "tool_calls" in message:
         if message["role"] != "assistant":
             yield f"messages[{at}]: only the assistant calls tools"
-        if not calls_of(message):
+        if not list_at(message, "tool_calls"):
             yield f"messages[{at}]: empty tool_calls; leave the key out"
-        for call in calls_of(message):
+        for call in list_at(message, "tool_calls"):
             if not isinstance(_name(call), str) or not _name(call):
                 yield f"messages[{at}]: a call without the name of a tool"
             elif not isinstance(call["function"].get("arguments"), dict):

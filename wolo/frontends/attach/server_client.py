@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx2
 
 from wolo.errors import SessionError, Unreachable, UsageError, WoloError
-from wolo.formats.tolerant_json import read_json
+from wolo.formats.tolerant_json import mapping_at, read_fields, read_json
 from wolo.models.address import is_loopback
 
 PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
@@ -90,7 +90,7 @@ class ServerClient:
             try:
                 async for id, data in self._stream(session_id, last):
                     last, tries = id, 0
-                    yield id, _object(data)
+                    yield id, read_fields(data)
             except Refused as error:
                 if error.status != 401:
                     raise
@@ -129,12 +129,6 @@ def _content(status: int, content: bytes) -> Any:
     value = read_json(content)
     if status < 400 and value is not None:
         return value
-    error = value.get("error") if isinstance(value, dict) else None
-    error = error if isinstance(error, dict) else {}
+    error = mapping_at(value, "error")
     message = str(error.get("message") or f"The server answered with status {status}.")
     raise Refused(status, message[:1000], str(error.get("hint") or "")[:1000])
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    found = read_json(data)
-    return found if isinstance(found, dict) else {}

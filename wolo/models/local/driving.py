@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wolo.errors import BadAnswer, ConfigError, WoloError
-from wolo.formats.tolerant_json import mapping_at
+from wolo.formats.tolerant_json import list_at, mapping_at
 from wolo.messages.message import EMPTY_ANSWER, Message, named_mode, nudge
 from wolo.models import capabilities, catalog_files, probe_cache, protocol
 from wolo.models.address import is_near, join_url
@@ -251,11 +251,9 @@ async def look_up(transport: Transport, choice: ModelChoice) -> ServerFacts | No
         async with asyncio.timeout(LOOK_UP_S):
             root = root_of(choice.base_url)
             listing = await _get(transport, choice, join_url(f"{root}/v1", "/models", choice.provider.query))
-            entries = listing.get("data") if listing else None
-            models = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []
-            rows = [row for row in models if isinstance(row.get("id"), str)]
+            rows = [row for row in list_at(listing, "data", dict) if isinstance(row.get("id"), str)]
             named = [row for row in rows if row["id"] == choice.model.id]
-            row = next(iter(named or (rows if len(rows) == 1 else [])), {})
+            row: dict[str, Any] = next(iter(named or (rows if len(rows) == 1 else [])), {})
             owner = str(row.get("owned_by", ""))
             kind = _KINDS.get(owner, _KINDS.get(choice.provider.name, "other"))
             names = (choice.model.id, str(row.get("id", "")), str(row.get("root", "")))

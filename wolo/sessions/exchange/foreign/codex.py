@@ -17,6 +17,7 @@ from msgspec import Struct
 from wolo.errors import SessionError
 from wolo.formats.encoding.wire_forms import IdPolicy
 from wolo.formats.openai_responses.encode import ENCRYPTED
+from wolo.formats.tolerant_json import list_at
 from wolo.messages.message import Usage
 from wolo.messages.parts import AnyPart, AudioPart, FilePart, MediaPart, TextPart, ThinkingPart, blob_of
 from wolo.messages.roles import AssistantMessage, ToolMessage
@@ -265,9 +266,7 @@ class CodexReader(builder.RecordReader):
 
 
 def _prompt(event: Record) -> list[AnyPart]:
-    images = event.get("images")
-    addresses = [each for each in images if isinstance(each, str)] if isinstance(images, list) else []
-    return [*_text(text(event, "message")), *(builder.medium(address) for address in addresses)]
+    return [*_text(text(event, "message")), *map(builder.medium, list_at(event, "images", str))]
 
 
 def _text(value: str) -> list[AnyPart]:
