@@ -8,7 +8,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from wolo.messages.message import Usage
 from wolo.messages.unicode import whole
@@ -57,12 +57,11 @@ def as_raw(value: object) -> Raw:
     return Raw() if value is None else Raw(whole(json.dumps(value, ensure_ascii=False)).encode())
 
 
-class SurrogateJoiner:
+class SurrogateJoiner(Struct):
     """Joins surrogate pairs that were split across payloads."""
 
-    def __init__(self) -> None:
-        self.pending: dict[Hashable, str] = {}
-        """Pending first halves by position. While there are any, payloads must be read tolerantly."""
+    pending: dict[Hashable, str] = {}
+    """Pending first halves by position. While there are any, payloads must be read tolerantly."""
 
     def join(self, place: Hashable, text: str) -> str:
         """The next piece of text at this position, in whole characters."""

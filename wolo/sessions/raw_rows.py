@@ -51,17 +51,16 @@ class SessionFields(Struct, frozen=True, kw_only=True):
     """0 for the last entry."""
 
 
-class SessionTotals:
+class SessionTotals(Struct):
     """Figures for the listing, counted over the entries of a session."""
 
-    def __init__(self) -> None:
-        self.turns = 0
-        self.tokens = 0
-        self.cost: float | None = 0.0
-        self.title = ""
-        self.model = ""
-        self.mode = ""
-        self.last = 0
+    turns: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    title: str = ""
+    model: str = ""
+    mode: str = ""
+    last: int = 0
 
     def add(self, row: StoredRow) -> None:
         self.last = max(self.last, row.seq)

@@ -35,12 +35,12 @@ FIELD = "thinking"
 CACHE_COUNTS = ("cache_creation_input_tokens", "cache_read_input_tokens")
 
 
-class _OpenBlock:
-    def __init__(self, kind: str, slot: int = 0, whole_input: str = "") -> None:
-        self.kind, self.slot = kind, slot
-        self.whole_input = whole_input
-        """Arguments sent with the block start; used when no fragments follow."""
-        self.signature: list[str] = []
+class _OpenBlock(Struct):
+    kind: str
+    slot: int = 0
+    whole_input: str = ""
+    """Arguments sent with the block start; used when no fragments follow."""
+    signature: list[str] = []
 
 
 class AnthropicDecoder:

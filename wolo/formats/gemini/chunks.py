@@ -164,12 +164,11 @@ class GeminiOpenCalls:
         return [CallDelta(self._count - 1, arguments=written)]
 
 
-class _Arguments:
-    def __init__(self) -> None:
-        self.whole = b""
-        self.built: dict[str, Any] = {}
-        self._fragments: dict[str, list[str]] = {}
-        """Incomplete strings, by path."""
+class _Arguments(Struct):
+    whole: bytes = b""
+    built: dict[str, Any] = {}
+    _fragments: dict[str, list[str]] = {}
+    """Incomplete strings, by path."""
 
     def add(self, args: bytes, pieces: Iterable[PartialArgument]) -> None:
         if args not in ABSENT:

@@ -221,13 +221,12 @@ def _integer(value: Any) -> int | None:
         return None
 
 
-class _OpenCall:
-    def __init__(self, slot: int) -> None:
-        self.slot = slot
-        self.id = ""
-        self.name = ""
-        self.fragments: list[str] = []
-        self.size = 0
+class _OpenCall(Struct):
+    slot: int
+    id: str = ""
+    name: str = ""
+    fragments: list[str] = []
+    size: int = 0
 
     @property
     def text(self) -> str:
