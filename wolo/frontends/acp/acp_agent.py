@@ -72,23 +72,23 @@ class AcpAgent:
         await asyncio.to_thread(check_start, self._options(Path.cwd()))
         return schema.AuthenticateResponse()
 
-    # `given`: cwd, additional_directories and mcp_servers, and what the client adds in `_meta`.
+    # `opening`: cwd, additional_directories and mcp_servers, and what the client adds in `_meta`.
 
-    async def new_session(self, **given: Any) -> Any:
-        session = await self._open(given)
+    async def new_session(self, **opening: Any) -> Any:
+        session = await self._open(opening)
         await asyncio.to_thread(remember_unsent, session.id)
         return schema.NewSessionResponse(session_id=session.id, **await self._state(session))
 
-    async def load_session(self, session_id: str, **given: Any) -> Any:
-        session = await self._open(given, resume=session_id)
+    async def load_session(self, session_id: str, **opening: Any) -> Any:
+        session = await self._open(opening, resume=session_id)
         await session.replay()
         return schema.LoadSessionResponse(**await self._state(session))
 
-    async def resume_session(self, session_id: str, **given: Any) -> Any:
-        return schema.ResumeSessionResponse(**await self._state(await self._open(given, resume=session_id)))
+    async def resume_session(self, session_id: str, **opening: Any) -> Any:
+        return schema.ResumeSessionResponse(**await self._state(await self._open(opening, resume=session_id)))
 
-    async def fork_session(self, session_id: str, **given: Any) -> Any:
-        session = await self._open(given, resume=session_id, fork=True)
+    async def fork_session(self, session_id: str, **opening: Any) -> Any:
+        session = await self._open(opening, resume=session_id, fork=True)
         return schema.ForkSessionResponse(session_id=session.id, **await self._state(session))
 
     async def list_sessions(self, cwd: str | None = None, cursor: str | None = None, **_: Any) -> Any:
@@ -156,7 +156,7 @@ class AcpAgent:
             raise SessionError(f"The session {session_id} is not open.", hint="Open it with session/load or session/resume.")
         return self._sessions[session_id]
 
-    async def _open(self, given: Mapping[str, Any], *, resume: str = "", fork: bool = False) -> Session:
+    async def _open(self, opening: Mapping[str, Any], *, resume: str = "", fork: bool = False) -> Session:
         """Raises WoloError. Loading an open session closes it first."""
         from wolo.conversation.factory import open_conversation  # noqa: PLC0415  # after `initialize`
         from wolo.frontends.acp.session import Session  # noqa: PLC0415
@@ -165,12 +165,12 @@ class AcpAgent:
         if resume:
             is_unsent = await asyncio.to_thread(_is_unsent, resume)
             resume, unsent = ("", resume) if is_unsent else (resume, "")
-        files, servers = ClientFiles(self.client), given.get("mcp_servers") or ()
+        files, servers = ClientFiles(self.client), opening.get("mcp_servers") or ()
         which: dict[str, Any] = {"resume": resume, "fork": fork and bool(resume), "unsent": "" if fork else unsent}
-        path = _require_absolute(given["cwd"])
+        path = _require_absolute(opening["cwd"])
         if not path.is_dir():
             raise UsageError(f"There is no directory {path}.")
-        options = self._options(path, given.get("additional_directories") or (), servers, editor=files, **which)
+        options = self._options(path, opening.get("additional_directories") or (), servers, editor=files, **which)
         async with self._opening:
             if not fork and (before := self._sessions.pop(resume or unsent, None)):
                 await before.close()
