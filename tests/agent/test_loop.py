@@ -18,6 +18,7 @@ from wolo.agent.events import (
     AttemptFailed,
     CallEnded,
     CallStarted,
+    Check,
     Event,
     MessageAdded,
     Noticed,
@@ -26,6 +27,7 @@ from wolo.agent.events import (
     TurnEnded,
     TurnStarted,
 )
+from wolo.agent.goal import Goal, GoalPolicy
 from wolo.errors import SessionError
 from wolo.messages.message import user
 
@@ -309,6 +311,30 @@ async def test_an_answer_without_end_is_stopped(harness: AgentHarness, field: st
     turn = await harness.turn()
     assert (turn.ended.cause, turn.ended.exit_code) == ("model_error", 1)
     assert "same passage" in (turn.ended.error.message if turn.ended.error else "")
+
+
+async def test_late_clock_still_spends_the_budget(harness: AgentHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, skipped_s, saved = asyncio.get_running_loop(), 0.0, list[Goal]()
+    clock = loop.time
+    monkeypatch.setattr(loop, "time", lambda: clock() + skipped_s)
+
+    def skip(event: object) -> None:
+        nonlocal skipped_s
+        skipped_s += 20 if isinstance(event, TextStreamed) else 0
+
+    async def save(goal: Goal, usage: object) -> None:
+        saved.append(goal)
+
+    async def check(command: str) -> Check:
+        raise AssertionError
+
+    harness.on_event = skip
+    services = replace(harness.agent.services, clock=lambda: 0.0)
+    goal = Goal(condition="it works", budget=Limits(max_seconds=20))
+    services.goals.policy = GoalPolicy(goal, services, save=save, check=check, attended=False)
+    harness.provider.script(sse(delta("So far"), Hold()))
+    turn = await harness.turn()
+    assert (turn.ended.cause, turn.ended.exit_code, saved[-1].status) == ("max_seconds", 5, "budget")
 
 
 async def test_time_limit_covers_answers_and_calls(harness: AgentHarness, monkeypatch: pytest.MonkeyPatch) -> None:

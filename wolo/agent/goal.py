@@ -185,7 +185,10 @@ class GoalPolicy:
             return stop
         if self._own_limits is not None:
             self._services.account.limits, self._own_limits = self._own_limits, None
-        goal = self._tally(self.goal)
+        goal, most_s, limit_s = self._tally(self.goal), self.goal.budget.max_seconds, self._services.limits.max_seconds
+        is_own_alarm = most_s is not None and (limit_s is None or most_s - self._before.worked_s <= limit_s)
+        if stop.cause == "max_seconds" and most_s is not None and is_own_alarm:  # it was set before this clock was read
+            goal = replace(goal, worked_s=max(goal.worked_s, most_s))
         if goal.status == "active" and stop.cause in ("max_turns", "max_cost", "max_tokens", "max_seconds"):
             if spent := spent_budget(goal):
                 goal = replace(goal, status="budget", reason=f"The budget of {describe_budget(goal.budget)} is spent.")
@@ -194,7 +197,8 @@ class GoalPolicy:
             goal = replace(goal, status="paused", reason="You interrupted it.")
         elif stop.cause == "done" and self.is_begun and goal.status in ("blocked", "no_progress"):
             stop = turn_policy.Stop(cause="goal", error=_error(goal, "The work is saved; /goal resume tries again."), exit_code=1)
-        await self._store(goal)
+        self.goal = goal
+        await self._save(goal, None)
         self._began_at = None
         return stop
 
@@ -298,7 +302,7 @@ def read_verdict(text: str) -> GoalVerdict:
 
 
 def spent_budget(goal: Goal) -> Spent | None:
-    if goal.budget.max_seconds is not None and goal.worked_s >= goal.budget.max_seconds - 0.01:
+    if goal.budget.max_seconds is not None and goal.worked_s >= goal.budget.max_seconds:
         return "max_seconds"
     return limit_reached(goal.budget, goal.usage, goal.num_answers)
 
