@@ -10,7 +10,7 @@ import typer
 
 from wolo.cli.listing import AsJson, print_json
 from wolo.errors import ConfigError, UsageError
-from wolo.frontends.streams import print_line, print_lines
+from wolo.frontends.streams import error_text, print_line, print_lines
 
 if TYPE_CHECKING:
     from wolo.sessions.exchange.export_stream import Write
@@ -71,7 +71,7 @@ def write_report(file: str, report: dict[str, Any], session: str) -> None:
     except ConfigError as error:
         if session:
             raise
-        secrets, trouble = best_redactor(), f"{error.message} {error.hint}".strip()
+        secrets, trouble = best_redactor(), error_text(error)
     packed = io.BytesIO()
     pack = _pack if file.endswith(".zip") else _join
     names = pack(packed, _contents(report, session, trouble), secrets)

@@ -72,7 +72,6 @@ def attach(
     """
     if session and new:
         raise UsageError("--session and --new exclude each other.", hint="--new begins another session.")
-
     raise typer.Exit(asyncio.run(_attach(address, session, new=new)))
 
 
@@ -85,7 +84,6 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
     if "://" not in address and (address or not (session or new)):
         data = find_places().data
-
         if session or new:
             raise UsageError("Name one session.", hint="wolo attach ID")
         if address:

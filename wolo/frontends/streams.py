@@ -8,9 +8,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from wolo.errors import WoloError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wolo.agent.events import ErrorInfo
 
 _C1 = {code: f"\\u{code:04x}" for code in range(0x7F, 0xA0)}
 
@@ -165,6 +170,21 @@ def _wrap(text: str) -> str:
     from wolo.frontends.wrapping import wrap  # noqa: PLC0415  # for messages on a terminal only
 
     return wrap(text, os.get_terminal_size(sys.stderr.fileno()).columns or 80)
+
+
+def save_answer(path: Path, answer: str, report: Callable[[str], object]) -> None:
+    """Writes the final answer of a run; `report` gets a failure, which changes nothing else."""
+    from wolo.workspace.files.unfinished import write_whole  # noqa: PLC0415  # few runs write this
+
+    try:
+        write_whole(path, (answer.rstrip("\n") + "\n").encode("utf-8", "replace"), mode=0o666)
+    except (OSError, ValueError) as error:
+        report(f"Cannot write {path}: {error}.")
+
+
+def error_text(error: WoloError | ErrorInfo) -> str:
+    """The message with its hint, where both share a line."""
+    return f"{error.message} {error.hint}".rstrip()
 
 
 def show_error(error: WoloError) -> None:

@@ -26,7 +26,7 @@ from wolo.fleet.ledger.outcomes import AttemptOutcome, Failure, Spent
 from wolo.fleet.ledger.run_rows import Meta
 from wolo.fleet.tasks import BatchTask
 from wolo.frontends.server.http_errors import HttpError
-from wolo.frontends.server.http_server import PAGE, TYPES
+from wolo.frontends.server.http_server import FILES, PAGE
 from wolo.frontends.server.request_bodies import Image, read_images
 from wolo.places import find_places
 from wolo.sessions.exchange.format_table import EXPORT_FORMATS
@@ -383,7 +383,7 @@ def test_the_page_is_guarded_and_small(server: Server) -> None:
     refused = server.request("GET", "/?token=wrong", {"Authorization": "", "Accept": "text/html,*/*"})
     assert (refused.status_code, refused.headers["content-type"]) == (401, "text/plain; charset=utf-8")
     assert "wolo serve" in refused.text
-    assert sum((PAGE / name).stat().st_size for name in TYPES) <= 150_000
+    assert sum((PAGE / name).stat().st_size for name in FILES) <= 150_000
 
 
 def test_browser_gets_a_private_file_without_token(provider: ProviderServer, tmp_path: Path) -> None:

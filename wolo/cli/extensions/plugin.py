@@ -305,7 +305,6 @@ def _update(plugin: Plugin, places: Places, *, yes: bool) -> None:
             print_line(f"{plugin.name} is up to date ({plugin.pin[:12]}).")
             return
         difference = install.difference(plugin, new, places)
-
         versions = (
             f"{plugin.contents.version} → {new.contents.version}, " if plugin.contents.version != new.contents.version else ""
         )

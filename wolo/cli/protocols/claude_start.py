@@ -26,7 +26,7 @@ from wolo.frontends.claude_protocol.can_use_tool import to_mode
 from wolo.frontends.claude_protocol.claude_session import ClaudeSession
 from wolo.frontends.claude_protocol.session_options import SessionOptions, set_prompt, to_level
 from wolo.frontends.claude_protocol.wire_messages import failure
-from wolo.frontends.streams import OutputLost, print_json, show_error
+from wolo.frontends.streams import OutputLost, error_text, print_json, show_error
 from wolo.guard.rules import Decision
 
 _MARKS = (CLAUDE_MARK, "CLAUDE_CODE_ENTRYPOINT")
@@ -40,7 +40,7 @@ def serve(argv: list[str]) -> int:
     except WoloError as error:
         show_error(error)
         try:
-            print_json(failure(" ".join(filter(None, (error.message, error.hint)))))
+            print_json(failure(error_text(error)))
         except OutputLost as lost:
             return lost.exit_code
         return error.exit_code

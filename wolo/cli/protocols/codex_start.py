@@ -18,7 +18,7 @@ from wolo.cli.signals import answer_signals, stop_on_signals
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.codex_protocol.codex_settings import READ_ONLY, CodexSettings, check_sandbox, set_key
 from wolo.frontends.codex_protocol.exec_run import ExecRun, print_failure
-from wolo.frontends.streams import OutputLost, print_message, show_error
+from wolo.frontends.streams import OutputLost, error_text, print_message, show_error
 
 _KEY, _ORIGINATOR = "CODEX_API_KEY", "CODEX_INTERNAL_ORIGINATOR_OVERRIDE"
 
@@ -30,7 +30,7 @@ def serve(argv: list[str]) -> int:
     except WoloError as error:
         show_error(error)
         try:
-            print_failure(" ".join(filter(None, (error.message, error.hint))))
+            print_failure(error_text(error))
         except OutputLost as lost:
             return lost.exit_code
         return error.exit_code

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from wolo.errors import ProviderError, SessionError, UsageError, WoloError
+from wolo.frontends.streams import error_text
 
 _CONFIG = BaseModel.model_config
 BaseModel.model_config = {**_CONFIG, "defer_build": True}
@@ -105,9 +106,7 @@ def connect(agent: Any, transport: Any, more: Mapping[str, Any]) -> Connection:
                 code = -32002
             elif isinstance(error, ProviderError) and error.status in (401, 403):
                 code = -32000
-            raise RequestError(
-                code, f"{error.message} {error.hint}".rstrip(), {"kind": error.kind, "hint": error.hint}
-            ) from error
+            raise RequestError(code, error_text(error), {"kind": error.kind, "hint": error.hint}) from error
         except ValidationError as error:
             errors = error.errors(include_url=False, include_context=False, include_input=False)
             place = ".".join(map(str, errors[0]["loc"])) or "params"

@@ -23,6 +23,7 @@ from wolo.frontends.acp.acp_sdk import helpers, schema
 from wolo.frontends.acp.contents import GivenPrompt, read_prompt, readable
 from wolo.frontends.acp.updates import Updates, content_of, places, title
 from wolo.frontends.question_forms import form_properties, form_text, limit_modes, replies_of
+from wolo.frontends.streams import error_text
 from wolo.messages.message import UserPrompt, user
 from wolo.messages.parts import MediaPart
 from wolo.messages.unicode import whole_throughout
@@ -203,7 +204,7 @@ class Session:
             await self.update(helpers.update_available_commands(await asyncio.to_thread(available, self.conversation)))
         except Exception as error:
             log.exception("the slash commands could not be announced")
-            reason = f"{error.message} {error.hint}".rstrip() if isinstance(error, WoloError) else type(error).__name__
+            reason = error_text(error) if isinstance(error, WoloError) else type(error).__name__
             await self.update(helpers.update_agent_thought_text(f"The slash commands cannot be listed: {reason}\n"))
 
     async def close(self) -> None:

@@ -32,7 +32,7 @@ from wolo.frontends.claude_protocol.session_options import (
 )
 from wolo.frontends.claude_protocol.wire_messages import VERSION, MessageWriter, failure, mcp_servers
 from wolo.frontends.prompt_lines import to_prompt
-from wolo.frontends.streams import OutputLost, print_message, watch_reader
+from wolo.frontends.streams import OutputLost, error_text, print_message, watch_reader
 from wolo.messages.message import UserPrompt
 from wolo.messages.parts import TextPart
 from wolo.places import Notices
@@ -72,7 +72,7 @@ class ClaudeSession:
         exit_code = 0
         watch_reader(self._leave)
         try:
-            while (line := await self._channel.prompts.get()) is not None and not (self.stopped_by or self._is_abandoned):
+            while (line := await self._channel.prompts.get()) is not None and not self._is_abandoned:
                 async with self._running:
                     exit_code = await self._turn(line, await self._open())
             if self._channel.mistake is not None:
@@ -95,12 +95,10 @@ class ClaudeSession:
     def stop(self, exit_code: int) -> None:
         """Ends the session after its turn, which is interrupted."""
         self.stopped_by = exit_code
-        if self._conversation is not None:
-            self._conversation.interrupt()
-        self._channel.end()
+        self._leave()
 
     def _leave(self) -> None:
-        """The program is gone, and nobody reads what the turn would still say."""
+        """Interrupts the turn: the program is gone, and nobody reads what it would still say, or wolo is stopped."""
         self._is_abandoned = True
         if self._conversation is not None:
             self._conversation.interrupt()
@@ -111,10 +109,9 @@ class ClaudeSession:
             self._conversation.kill()
 
     def _fail(self, error: WoloError) -> int:
-        text = " ".join(filter(None, (error.message, error.hint)))
         print_message(error.message, hint=error.hint)
         try:
-            self._channel.send(failure(text, self._session_id if self._conversation else ""))
+            self._channel.send(failure(error_text(error), self._session_id if self._conversation else ""))
         except OutputLost as lost:
             return lost.exit_code
         return error.exit_code
@@ -254,7 +251,7 @@ class ClaudeSession:
         try:
             response = await self._response(request)
         except WoloError as error:
-            self._channel.refuse(id, " ".join(filter(None, (error.message, error.hint))))
+            self._channel.refuse(id, error_text(error))
             if self._failure is not None:
                 self._channel.end()  # the session cannot begin
         else:

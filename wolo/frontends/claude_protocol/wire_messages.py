@@ -17,6 +17,7 @@ from wolo.extensions.hooks.claude_results import to_claude_response
 from wolo.extensions.hooks.matchers import PERMISSION_MODES
 from wolo.frontends.claude_protocol.wire_calls import to_wire_call, to_wire_names
 from wolo.frontends.stream_json import STATUS, cost_of, tool_result
+from wolo.frontends.streams import error_text
 from wolo.messages.message import Message, Usage
 from wolo.messages.parts import TextPart, ThinkingPart, ToolPart, blob_of, new_id
 
@@ -231,7 +232,7 @@ class MessageWriter:
         outcome: WireMessage = {"result": ended.answer, **structured}
         if subtype != "success":
             error = ended.error
-            text = " ".join(filter(None, (error.message, error.hint))) if error else _CAUSES.get(ended.cause, ended.cause)
+            text = error_text(error) if error else _CAUSES.get(ended.cause, ended.cause)
             outcome = {"errors": [text]}
         return self._wrap(
             {

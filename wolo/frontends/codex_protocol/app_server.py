@@ -21,7 +21,7 @@ from wolo.errors import UsageError, WoloError
 from wolo.frontends.codex_protocol import json_rpc
 from wolo.frontends.codex_protocol.app_thread import AppThread, read_prompt, review_target
 from wolo.frontends.codex_protocol.codex_settings import MODES, READ_ONLY, CodexSettings, mode_of, to_thinking
-from wolo.frontends.streams import print_message
+from wolo.frontends.streams import error_text, print_message
 from wolo.guard.modes import MODES as ALL_MODES
 from wolo.messages.terminal_text import clean_line
 from wolo.places import find_places
@@ -117,7 +117,7 @@ class AppServer:
         except json_rpc.RpcError as error:
             self._rpc.refuse(id, error.code, error.message)
         except WoloError as error:
-            self._rpc.refuse(id, json_rpc.SERVER_ERROR, " ".join(filter(None, (error.message, error.hint))))
+            self._rpc.refuse(id, json_rpc.SERVER_ERROR, error_text(error))
         except Exception as error:  # a client that waits for an answer gets one
             log.exception("%s failed", method)
             self._rpc.refuse(id, json_rpc.INTERNAL_ERROR, f"wolo failed: {error}")

@@ -20,7 +20,7 @@ from wolo.errors import UsageError
 from wolo.frontends.codex_protocol.exec_run import CAUSES
 from wolo.frontends.codex_protocol.json_rpc import ClientGone, JsonRpc, RpcError, settle
 from wolo.frontends.codex_protocol.thread_items import EDITS, ItemEvent, ItemWriter, ThreadItem, wire_usage
-from wolo.frontends.streams import print_message
+from wolo.frontends.streams import error_text, print_message
 from wolo.messages.message import Usage, UserPrompt
 from wolo.messages.parts import ImagePart, new_id
 
@@ -87,7 +87,7 @@ class AppThread:
         if ended.cause == "interrupted":
             status = "interrupted"
         elif status == "failed":
-            text = " ".join(filter(None, (ended.error.message, ended.error.hint))) if ended.error else CAUSES[ended.cause]
+            text = error_text(ended.error) if ended.error else CAUSES[ended.cause]
             error = {"message": text, "codexErrorInfo": "other", "additionalDetails": None}
             self.notify("error", turnId=turn_id, error=error, willRetry=False)
         self._total = add(self._total, ended.usage)

@@ -9,7 +9,7 @@ from wolo.agent.events import TurnEnded
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.structured_output import OutputForm
 from wolo.frontends.codex_protocol.thread_items import ItemWriter, wire_usage
-from wolo.frontends.streams import as_json, print_json, watch_reader
+from wolo.frontends.streams import as_json, error_text, print_json, watch_reader
 from wolo.messages.message import UserPrompt
 
 _WHOLE = frozenset(("agent_message", "reasoning", "file_change"))
@@ -50,7 +50,7 @@ class ExecRun:
         if ended.cause == "done" and ended.error is None:
             print_json({"type": "turn.completed", "usage": wire_usage(ended.usage)})
         else:
-            message = " ".join(filter(None, (ended.error.message, ended.error.hint))) if ended.error else CAUSES[ended.cause]
+            message = error_text(ended.error) if ended.error else CAUSES[ended.cause]
             print_json({"type": "turn.failed", "error": {"message": message}})
         return self.stopped_by or ended.exit_code
 

@@ -15,7 +15,7 @@ from wolo.agent import events
 from wolo.conversation.conversation import Conversation
 from wolo.conversation.phrasing import describe, describe_work
 from wolo.errors import UsageError, WoloError
-from wolo.frontends.streams import as_json, for_stdout, print_json, print_message, write
+from wolo.frontends.streams import as_json, for_stdout, print_json, print_message, save_answer, write
 from wolo.messages.call_arguments import SOME, call_line
 from wolo.messages.message import Usage, UserPrompt
 from wolo.messages.parts import IN_FENCE
@@ -77,13 +77,8 @@ class Headless:
                 ended, self._structured = await form.ask(self._turn, prompt)
         exit_code = self.stopped_by or ended.exit_code or (4 if self._help else 0)
         if last_message_file is not None:
-            from wolo.workspace.files.unfinished import write_whole  # noqa: PLC0415  # few runs write this
-
             answer = ended.answer if self._structured is None else as_json(self._structured.value)
-            try:
-                write_whole(last_message_file, (answer.rstrip("\n") + "\n").encode("utf-8", "replace"), mode=0o666)
-            except (OSError, ValueError) as error:
-                print_message(f"Cannot write {last_message_file}: {error}.")
+            save_answer(last_message_file, answer, print_message)
         self._finish(ended, exit_code)
         self._totals, self._help = self._new_totals(), {}
         return exit_code

@@ -43,7 +43,7 @@ from wolo.frontends.mcp_server.resources import (
     session_text,
 )
 from wolo.frontends.mcp_server.tasks import Form, ServerTask, ServerTasks
-from wolo.frontends.streams import flush, print_line
+from wolo.frontends.streams import error_text, flush, print_line
 from wolo.operating_system import EXIT_BY_SIGNAL, on_signal
 
 INSTRUCTIONS = (
@@ -77,8 +77,7 @@ async def _await_work(work: Awaitable[T]) -> T:
     try:
         return await work
     except WoloError as error:
-        text = " ".join(filter(None, (error.message, error.hint)))
-        raise MCPError(code=types.INVALID_PARAMS, message=text) from error
+        raise MCPError(code=types.INVALID_PARAMS, message=error_text(error)) from error
 
 
 async def _list_tools(_: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -183,7 +182,7 @@ class _Calls:
         result = tool_values.as_result(task.result, task.session_id)
         texts = [result.text] if result.text else []
         if task.result.error is not None:
-            texts.append(" ".join(filter(None, (task.result.error.message, task.result.error.hint))))
+            texts.append(error_text(task.result.error))
         elif task.result.is_error:
             texts.append(f"The task ended early: {task.result.stop_reason}.")
         return _result(result, *texts, f"session_id: {result.session_id}", is_error=task.result.is_error)
@@ -216,8 +215,7 @@ def _result(value: Struct, *texts: str, is_error: bool = False) -> types.CallToo
 
 
 def _error_result(error: WoloError) -> types.CallToolResult:
-    text = " ".join(filter(None, (error.message, error.hint)))
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
+    return types.CallToolResult(content=[types.TextContent(text=error_text(error))], is_error=True)
 
 
 LAST_CALLS_S: Final = 0.05

@@ -159,24 +159,17 @@ log = logging.getLogger(__name__)
 DEPRECATED = "@1795824000"
 """Since when the paths without a version are: 2026-11-28."""
 PAGE = Path(__file__).parent / "page"
-TYPES = {
-    "index.html": "text/html; charset=utf-8",
-    "style.css": "text/css; charset=utf-8",
-    "token.js": "text/javascript; charset=utf-8",
-    "markdown.js": "text/javascript; charset=utf-8",
-    "views.js": "text/javascript; charset=utf-8",
-    "server.js": "text/javascript; charset=utf-8",
-    "conversation.js": "text/javascript; charset=utf-8",
-    "composer.js": "text/javascript; charset=utf-8",
-    "app.js": "text/javascript; charset=utf-8",
-}
+FILES = frozenset(
+    ("index.html", "style.css", "token.js", "markdown.js", "views.js", "server.js", "conversation.js", "composer.js", "app.js")
+)
 """All files of the page."""
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
 
 
 def make_application(hub: SessionHub, token: str, port: int, origins: Sequence[str] = ()) -> ASGIApp:
     """`origins`: other sites whose pages may use it."""
     routes = [
-        HttpRoute("/", _index),
+        HttpRoute("/", _page_file),
         HttpRoute(f"{PUBLIC}{{file}}", _page_file),
         HttpRoute("/openapi.json", _openapi),
         *(HttpRoute(route.path, _endpoint(hub, route), methods=[route.method]) for route in ROUTES),
@@ -222,14 +215,10 @@ def _endpoint(hub: SessionHub, route: Route) -> Endpoint:
     return answer
 
 
-async def _index(request: Request) -> Response:
-    return FileResponse(PAGE / "index.html", media_type=TYPES["index.html"])
-
-
 async def _page_file(request: Request) -> Response:
-    if (name := request.path_params["file"]) not in TYPES:
+    if (name := request.path_params.get("file", "index.html")) not in FILES:
         return error_response(HttpError(404, f"There is no file {name!r}."))
-    return FileResponse(PAGE / name, media_type=TYPES[name])
+    return FileResponse(PAGE / name, media_type=f"{KINDS[Path(name).suffix]}; charset=utf-8")
 
 
 async def _openapi(request: Request) -> Response:

@@ -180,27 +180,19 @@ def composer_keys(composer: Composer, keymap: Keymap, handle_other: Callable[[st
 
     # A grapheme is deleted and stepped over as one character.
 
-    @keys.add("c-h", filter=has_focus & (~vi_mode | vi_insert_mode))
-    def delete_before(event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        buffer.delete_before_cursor(before_cursor(buffer.document) or 1)
+    is_typing = has_focus & (~vi_mode | vi_insert_mode)
+    keys.add("c-h", filter=is_typing)(
+        lambda event: event.current_buffer.delete_before_cursor(before_cursor(event.current_buffer.document) or 1)
+    )
+    keys.add("delete", filter=has_focus)(
+        lambda event: event.current_buffer.delete(after_cursor(event.current_buffer.document) or 1)
+    )
+    for key, filter in (("left", has_focus), ("c-b", has_focus & ~vi_mode)):
+        keys.add(key, filter=filter)(lambda event: event.current_buffer.cursor_left(before_cursor(event.current_buffer.document)))
+    for key, filter in (("right", has_focus), ("c-f", has_focus & ~vi_mode)):
+        keys.add(key, filter=filter)(lambda event: event.current_buffer.cursor_right(after_cursor(event.current_buffer.document)))
 
-    @keys.add("delete", filter=has_focus)
-    def delete_after(event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        buffer.delete(after_cursor(buffer.document) or 1)
-
-    @keys.add("left", filter=has_focus)
-    @keys.add("c-b", filter=has_focus & ~vi_mode)
-    def step_back(event: KeyPressEvent) -> None:
-        event.current_buffer.cursor_position -= before_cursor(event.current_buffer.document)
-
-    @keys.add("right", filter=has_focus)
-    @keys.add("c-f", filter=has_focus & ~vi_mode)
-    def step_on(event: KeyPressEvent) -> None:
-        event.current_buffer.cursor_position += after_cursor(event.current_buffer.document)
-
-    @keys.add("?", filter=has_focus & Condition(lambda: not composer.buffer.text) & (~vi_mode | vi_insert_mode))
+    @keys.add("?", filter=is_typing & Condition(lambda: not composer.buffer.text))
     def show_keys(event: KeyPressEvent) -> None:
         if event.key_processor.input_queue:  # the beginning of text that came at once
             event.current_buffer.insert_text(event.data)

@@ -9,6 +9,7 @@ import threading
 
 from wolo.diagnostics.installation import EMBEDDED_EXTRA, install_command, this_installation
 from wolo.errors import WoloError
+from wolo.frontends.streams import error_text
 from wolo.frontends.terminal.dialogs.input_prompts import confirm
 from wolo.frontends.terminal.display.terminal import Terminal
 from wolo.messages.terminal_text import clean
@@ -51,7 +52,7 @@ async def offer_embedded(terminal: Terminal) -> str:
             stopped.set()
             terminal.screen.status.stop()
     except WoloError as error:
-        terminal.screen.show_text(f"{error.message} {error.hint}".rstrip(), "warning")
+        terminal.screen.show_text(error_text(error), "warning")
         return ""
     return f"local/{DEFAULT}"
 

@@ -11,6 +11,7 @@ from wolo.config import keys, layers, settings_writer
 from wolo.conversation.resources.model_selection import choose_now
 from wolo.diagnostics.provider_login import login_providers
 from wolo.errors import ConfigError
+from wolo.frontends.streams import error_text
 from wolo.frontends.terminal.dialogs import embedded_model, input_prompts, login_dialog, new_server, picker
 from wolo.frontends.terminal.dialogs.picker import ABOUT_SERVER, EMBEDDED, SERVER, SETUPS, Item, Menu, pick, print_numbered
 from wolo.frontends.terminal.display.line_prompt import Dismissed, ask_line
@@ -42,10 +43,6 @@ class ModelOffer(NamedTuple):
     @property
     def models(self) -> tuple[str, ...]:
         return tuple(model for server in self.servers for model in server.models)[:MOST_SHOWN]
-
-    @property
-    def setups(self) -> tuple[str, ...]:
-        return (SERVER, EMBEDDED)
 
 
 async def offer_model(terminal: Terminal, no_model: ConfigError) -> None:
@@ -154,8 +151,8 @@ async def _choose_by_line(offer: ModelOffer, terminal: Terminal) -> str:
     if "://" in typed:
         return await new_server.add_server(terminal, typed)
     behind = number - len(offer.models)
-    if 0 <= behind - len(offer.providers) < len(offer.setups):
-        return await _set_up(offer.setups[behind - len(offer.providers)], terminal)
+    if (setup := {0: SERVER, 1: EMBEDDED}.get(behind - len(offer.providers))) is not None:
+        return await _set_up(setup, terminal)
     is_provider = 0 <= behind < len(offer.providers)
     provider = offer.providers[behind] if is_provider else login_dialog.find_provider(typed, offer.providers)
     if provider is not None:
@@ -184,7 +181,8 @@ async def _paste_key(key: str, offer: ModelOffer, terminal: Terminal) -> str:
     """Asks for the provider only where the beginning of the key does not tell it."""
     if not key:
         return ""
-    if provider := login_dialog.provider_of_key(key, offer.providers):
+    known = (each for each in offer.providers if login_dialog.is_key(key) and key.startswith(each.key_prefixes))
+    if provider := next(known, None):
         terminal.screen.show_text(f"This is a key of {provider.label}.", "dim")
     else:
         provider = await login_dialog.ask_provider(offer.providers, terminal)
@@ -203,7 +201,7 @@ async def _choose_provider(provider: Provider, terminal: Terminal, key: str = ""
         try:
             _, model, _ = Catalog(os.environ, overrides).look_up(f"{provider.name}/{wanted}")
         except ConfigError as error:
-            terminal.screen.show_text(f"{error.message} {error.hint}".rstrip(), "warning")
+            terminal.screen.show_text(error_text(error), "warning")
             continue
         return f"{provider.name}/{model.id}"
     return ""

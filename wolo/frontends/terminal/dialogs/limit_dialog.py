@@ -11,6 +11,7 @@ from rich.text import Text
 from wolo.agent.events import AttemptFailed
 from wolo.conversation.conversation import Conversation
 from wolo.errors import UsageError
+from wolo.frontends.streams import error_text
 from wolo.frontends.terminal.dialogs.menu_sources import models_menu
 from wolo.frontends.terminal.dialogs.picker import pick
 from wolo.frontends.terminal.display.line_prompt import PassedOver, ask_line
@@ -83,7 +84,7 @@ async def ask_at_limit(limit: AttemptFailed, terminal: Terminal, conversation: C
                 conversation.resume_now(picked.value)
                 return chosen
         except UsageError as error:
-            terminal.screen.show_text(clean_line(f"{error.message} {error.hint}"), "warning")
+            terminal.screen.show_text(clean_line(error_text(error)), "warning")
 
 
 async def _choose(end_at: float, terminal: Terminal) -> AtLimit:

@@ -12,6 +12,7 @@ from rich.text import Text
 from wolo.diagnostics.provider_login import KeyCheck, account_use, check_key, describe_step, save_key, secret_of_dialog
 from wolo.errors import ConfigError
 from wolo.extension import LoginStep
+from wolo.frontends.streams import error_text
 from wolo.frontends.terminal.dialogs.input_prompts import ask_secret, confirm
 from wolo.frontends.terminal.dialogs.picker import Item, hinted_menu, pick
 from wolo.frontends.terminal.display.line_prompt import ask_line
@@ -67,11 +68,6 @@ async def ask_provider(providers: Sequence[Provider], terminal: Terminal) -> Pro
         terminal.screen.show_text(f"There is no provider {typed}." if typed else "Ctrl-D quits.", "warning")
 
 
-def provider_of_key(key: str, providers: Sequence[Provider]) -> Provider | None:
-    """The provider whose keys begin so; None where that is not known."""
-    return next((each for each in providers if key.startswith(each.key_prefixes)), None) if is_key(key) else None
-
-
 def is_key(text: str) -> bool:
     return len(text) >= LEAST_KEY and not re.search(r"[\s/]", text)
 
@@ -97,7 +93,7 @@ async def log_in(
         try:
             trial = await _try(provider, pasted, terminal) if tests else None
         except ConfigError as error:
-            terminal.screen.show_text(f"{error.message} {error.hint}", "warning")
+            terminal.screen.show_text(error_text(error), "warning")
             continue
         is_refused = trial is not None and trial.verdict == "refused"  # such a key is never saved
         if (

@@ -6,6 +6,7 @@ import asyncio
 
 from wolo.diagnostics.provider_login import FoundServer, look_up_server, save_provider, suggested_name, taken_names
 from wolo.errors import ConfigError, ProviderError, UsageError
+from wolo.frontends.streams import error_text
 from wolo.frontends.terminal.dialogs.input_prompts import ask_secret, ask_text, confirm
 from wolo.frontends.terminal.dialogs.picker import Item, print_numbered
 from wolo.frontends.terminal.display.line_prompt import PassedOver
@@ -85,7 +86,7 @@ async def _look_up(url: str, key: str, terminal: Terminal) -> FoundServer | None
     try:
         server = await asyncio.to_thread(look_up_server, url, key)
     except ConfigError as error:
-        terminal.screen.show_text(f"{error.message} {error.hint}".rstrip(), "warning")
+        terminal.screen.show_text(error_text(error), "warning")
         return None
     finally:
         terminal.screen.status.stop()
@@ -101,7 +102,7 @@ async def _save(server: FoundServer, model: str, key: str, terminal: Terminal) -
         try:
             await asyncio.to_thread(save_provider, name, server, key)
         except UsageError as error:
-            terminal.screen.show_text(f"{error.message} {error.hint}".rstrip(), "warning")
+            terminal.screen.show_text(error_text(error), "warning")
             continue
         count = "1 model" if len(server.models) == 1 else f"{len(server.models)} models"
         terminal.screen.show_text(f"Saved provider {name} with {count} in {find_places().config / 'config.toml'}.", "dim")

@@ -1,1 +1,1 @@
-"""Turns events into the lines that a terminal shows."""
+"""The terminal of one run, with its signals, and the lines that it shows for events."""

@@ -1,1 +1,1 @@
-"""Bytes, keys and signals of the terminal."""
+"""Bytes, keys and colours of the terminal."""

@@ -84,10 +84,6 @@ class Repl:
         self._state.stop_loop = self.loop.stop
         self._is_editing = False
         """The text is open in an external editor."""
-        self._is_status_due = False
-        """The facts have changed since the user's command for the status bar was run."""
-        self._status_task: asyncio.Task[None] | None = None
-        self._status_errors: set[str] = set()
         self._ran: list[str] = []
         """Output of the user's own commands, for the next prompt."""
 
@@ -371,11 +367,10 @@ class Repl:
         if opened.draft:
             self._composer.give_back(opened.draft)
 
-    def _run_in_background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    def _run_in_background(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.ensure_future(self._show_errors_of(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
-        return task
 
     async def _show_errors_of(self, work: Awaitable[object]) -> None:
         try:
@@ -484,27 +479,7 @@ class Repl:
     def _refresh_status(self) -> None:
         self._status_bar.refresh()
         if self.conversation.info.ui.status_command and self._region is not None:
-            is_running, self._is_status_due = self._status_task is not None, True
-            if not is_running:
-                self._status_task = self._run_in_background(self._run_status_command())
-
-    async def _run_status_command(self) -> None:
-        """Shows what the user's command prints; an error is shown once, and the facts again."""
-        from wolo.frontends.terminal.repl.status_bar import run_status_command  # noqa: PLC0415  # few have one
-
-        try:
-            while self._is_status_due:
-                self._is_status_due = False
-                argv = self.conversation.info.ui.status_command
-                self._status_bar.line = await run_status_command(argv, self._status_bar.facts())
-        except UsageError as error:
-            self._status_bar.line = ""
-            if error.message not in self._status_errors:
-                self._status_errors.add(error.message)
-                raise
-        finally:
-            self._status_task = None
-            self._input.paint()
+            self._run_in_background(self._status_bar.run_command(self._input.paint))
 
     async def _refresh_todos(self) -> None:
         self._todos.items = await asyncio.to_thread(self.conversation.todos)

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import reduce
 from pathlib import Path
@@ -53,8 +53,12 @@ class StatusBar:
         self._used = NOTHING
         """Usage of this session, as far as it was read."""
         self._in_window: int | None = None
-        self.line = ""
+        self._line = ""
         """Printed by the user's command; shown in place of the facts."""
+        self._is_due = self._is_running = False
+        """The facts have changed since that command was run; it runs."""
+        self._errors: set[str] = set()
+        """Those of the command that were shown."""
         self._most: int | None = None
         """Tokens in the context window, and its size; None: unknown."""
 
@@ -89,6 +93,25 @@ class StatusBar:
             "version": __version__,
         }
 
+    async def run_command(self, paint: Callable[[], None]) -> None:
+        """Shows what the user's command prints; raises an error of it once, and shows the facts again."""
+        self._is_due = True
+        if self._is_running or self._state.conversation is None:
+            return
+        self._is_running = True
+        try:
+            while self._is_due:
+                self._is_due = False
+                self._line = await run_status_command(self._state.conversation.info.ui.status_command, self.facts())
+        except UsageError as error:
+            self._line = ""
+            if error.message not in self._errors:
+                self._errors.add(error.message)
+                raise
+        finally:
+            self._is_running = False
+            paint()
+
     def on_event(self, event: Event) -> None:
         match event:
             case RequestStarted():
@@ -105,8 +128,8 @@ class StatusBar:
             return ()
         drive = talk.choice.drive  # None until it is settled
         model = f"{talk.info.model}:{self._level}" if self._level else talk.info.model
-        if self.line:
-            return [[("class:dim", fit_row(self.line, "", width))]]
+        if self._line:
+            return [[("class:dim", fit_row(self._line, "", width))]]
         facts = {
             "dir": short_place(talk.info.cwd),
             "branch": clean_line(self._branch),

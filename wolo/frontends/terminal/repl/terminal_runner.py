@@ -7,6 +7,7 @@ import gc
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -21,6 +22,7 @@ from wolo.conversation.prompt_attachments import must_be_sent, write_prompt
 from wolo.conversation.resources.model_selection import NO_MODEL
 from wolo.conversation.resources.startup import ConversationChange, StartOptions
 from wolo.errors import ConfigError, UsageError
+from wolo.frontends.streams import error_text, save_answer
 from wolo.frontends.terminal.dialogs.input_prompts import confirm
 from wolo.frontends.terminal.dialogs.project_consent import ask_project_consent
 from wolo.frontends.terminal.display.line_prompt import Dismissed
@@ -29,7 +31,6 @@ from wolo.frontends.terminal.io.theme import BUILT_IN
 from wolo.frontends.terminal.repl.turn_runner import print_jobs_left, run_turn
 from wolo.messages.terminal_text import clean_line, quantity
 from wolo.places import find_places, make_private
-from wolo.workspace.files.unfinished import write_whole
 
 
 class TerminalTask(Struct, frozen=True, kw_only=True):
@@ -115,7 +116,8 @@ async def _run(opening: StartOptions, task: TerminalTask, terminal: Terminal) ->
             ended = await run_turn(conversation, message, terminal)
             terminal.state.is_working = terminal.state.is_stopping = False
             exit_code = ended.exit_code
-            _write_answer(task.last_message_file, ended.answer, terminal)
+            if task.last_message_file is not None:
+                save_answer(task.last_message_file, ended.answer, partial(terminal.screen.show_text, style="error"))
         if task.stay and terminal.signals.forgive():
             from wolo.frontends.terminal.repl.repl import Repl  # noqa: PLC0415  # prompt_toolkit is for the REPL only
 
@@ -216,19 +218,10 @@ async def _follow_directory(conversation: Conversation, opening: StartOptions, t
     except HandoverFailed as failed:
         if failed.conversation is None:
             raise
-        terminal.screen.show_text(f"{failed.message} {failed.hint}".rstrip(), "error")
+        terminal.screen.show_text(error_text(failed), "error")
         return failed.conversation
 
 
 def _is_elsewhere(there: str, here: Path) -> bool:
     """It is another directory, and still exists."""
     return bool(there) and Path(there).is_dir() and not here.samefile(there)
-
-
-def _write_answer(path: Path | None, answer: str, terminal: Terminal) -> None:
-    """Writes the final answer; a failure is reported and changes nothing else."""
-    if path is not None:
-        try:
-            write_whole(path, (answer.rstrip("\n") + "\n").encode("utf-8", "replace"), mode=0o666)
-        except (OSError, ValueError) as error:
-            terminal.screen.show_text(f"Cannot write {path}: {error}.", "error")
