@@ -145,7 +145,16 @@ def background_server() -> RunningServer:
         servers = [each for each in running_servers(places.data) if each.ends_idle and each.version == __version__]
         if servers:
             return servers[0]
-        argv = [sys.executable, "-P", "-m", "wolo", "serve", "--end-idle", str(END_IDLE_S)]
+        argv = [
+            sys.executable,
+            "-P",
+            "-m",
+            "wolo",
+            "serve",
+            "--end-idle",
+            str(END_IDLE_S),
+            "--yolo",
+        ]  # only command lines reach it
         try:
             process = subprocess.Popen(
                 argv,

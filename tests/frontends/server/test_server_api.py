@@ -201,6 +201,10 @@ def test_yolo_is_chosen_on_the_command_line(provider: ProviderServer) -> None:
         assert [each["name"] for each in server.get("/v1/choices")["modes"]] == ["plan", "ask", "edit", "auto"]
         refused = server.post("/v1/sessions", 422, mode="yolo")
         assert "command line" in refused["error"]["message"]
+        for options in ({"mode": "yolo"}, {"set": ["mode=yolo"]}):
+            server.post("/v1/sessions", 422, options=options)
+            server.post("/v1/sessions", 422, options=options, background=True)
+        assert server.get("/v1/sessions") == []
         id = server.new(mode="edit")
         server.post(f"/v1/sessions/{id}/change", 422, mode="yolo", title="no")
         assert server.get(f"/v1/sessions/{id}")["mode"] == "edit"

@@ -122,6 +122,11 @@ class SessionHub:
         flags |= new.options
         conversation = await open_conversation(start_options(cwd, flags))
         info = conversation.info
+        try:
+            self.check_mode(info.mode)  # options can choose it too
+        except HttpError:
+            await conversation.close()
+            raise
         live = LiveSession(info.session_id, cwd, (), mode=info.mode, model=info.model)
         live.adopt(conversation)
         if new.background:
