@@ -142,19 +142,10 @@ def background_server() -> RunningServer:
     """The one that runs, else a new one, which ends by itself. Raises WoloError."""
     places = find_places()
     with lock_folder(places.data / FOLDER):
-        servers = [each for each in running_servers(places.data) if each.ends_idle and each.version == __version__]
-        if servers:
-            return servers[0]
-        argv = [
-            sys.executable,
-            "-P",
-            "-m",
-            "wolo",
-            "serve",
-            "--end-idle",
-            str(END_IDLE_S),
-            "--yolo",
-        ]  # only command lines reach it
+        for each in running_servers(places.data):
+            if each.ends_idle and each.has_yolo and each.version == __version__:
+                return each
+        argv = [sys.executable, "-P", "-m", "wolo", "serve", "--end-idle", str(END_IDLE_S), "--yolo"]  # for command lines
         try:
             process = subprocess.Popen(
                 argv,

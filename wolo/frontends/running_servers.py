@@ -32,6 +32,8 @@ class RunningServer(Struct, frozen=True):
     ends_idle: bool = False
     """Started for sessions in the background."""
     version: str = ""
+    has_yolo: bool = False
+    """Clients may choose that mode."""
 
     @property
     def origin(self) -> str:

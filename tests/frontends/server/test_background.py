@@ -17,6 +17,7 @@ from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import Hold, call, text
 from tests.fakes.screen import pty_wolo
+from tests.frontends.server.running_server import running
 from wolo.frontends import background_sessions
 from wolo.frontends.background_sessions import BackgroundSession, find_background, list_sessions, write_session
 from wolo.frontends.running_servers import running_servers
@@ -75,6 +76,14 @@ def test_session_runs_waits_and_is_answered(provider: ProviderServer) -> None:
     assert wait_for("idle")["id"] == id
     assert "Done." in run_wolo("logs", id).stdout
     assert len(running_servers(find_places().data)) == 1
+
+
+def test_yolo_passes_by_a_server_without_it(provider: ProviderServer) -> None:
+    with running(provider, "--end-idle", "60"):
+        provider.script(ASK, text("Done."))
+        begin(provider, "--yolo")
+        wait_for("idle")
+    assert Path("made.txt").read_text() == "made\n"
 
 
 def test_stop_interrupts_the_turn(provider: ProviderServer) -> None:

@@ -73,7 +73,7 @@ async def serve(
         shown = BatchRuns([folder.absolute() for folder in runs])
     listener = _listen(port)
     port = listener.getsockname()[1]
-    running = RunningServer(port, secrets.token_urlsafe(24), os.getpid(), end_idle_s is not None, __version__)
+    running = RunningServer(port, secrets.token_urlsafe(24), os.getpid(), end_idle_s is not None, __version__, has_yolo)
     hub = SessionHub(Path.cwd(), runs=shown, has_yolo=has_yolo)
     hub.port = port
     origins = layers.load(find_site()).settings.server.cors
