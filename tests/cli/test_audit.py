@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from tests.fakes.repositories import repository
 from wolo.frontends.terminal.composer.prompt_storage import named_after
 from wolo.places import Notices, find_places
 from wolo.sessions.deletions import FILE, read_deletions
+from wolo.sessions.exchange.audit import MOST_INPUT_CHARS
 from wolo.sessions.store import Store
 from wolo.workspace.session_worktrees import open_worktree
 
@@ -59,6 +61,18 @@ def test_export_of_a_run_has_its_attempts(session: str, provider: ProviderServer
     assert run_wolo("audit", "export", "--run", "elsewhere").exit_code == 2
 
 
+def test_attempts_with_bad_names_and_damage_are_told(session: str) -> None:
+    attempts = Path(run := os.fsdecode(b"r\xffn"), "attempts", "t0")
+    shutil.copytree(find_places().data, attempts / "1-a" / "session")
+    (attempts / "2-b" / "session").mkdir(parents=True)
+    (attempts / "2-b" / "session" / "wolo.db").write_bytes(b"damaged" * 1000)
+    done = run_wolo("audit", "export", "--run", run)
+    assert done.exit_code == 0, done.stderr
+    assert [line["run"] for line in done.lines if line.get("attempt") == "1-a"] == ["r\\xffn"] * 6
+    assert "damaged" in done.stderr
+    assert "2-b" in done.stderr
+
+
 def test_export_names_who_where_what_and_why(session: str) -> None:
     lines = exported()
     assert [line["type"] for line in lines] == ["prompt", "answer", "call", "answer", "call", "answer", "end"]
@@ -83,6 +97,16 @@ def test_export_hides_secrets_and_starts_at_a_time(session: str) -> None:
     done = run_wolo("audit", "export", "--since", "yesterday")
     assert done.exit_code == 2
     assert "--since cannot parse the time yesterday" in done.stderr
+
+
+def test_secret_where_an_argument_is_cut_is_hidden(provider: ProviderServer) -> None:
+    begin = "true ".ljust(MOST_INPUT_CHARS - len(SECRET) // 2 - 1, "x")
+    provider.script(call("shell", {"command": f"{begin} {SECRET} {'y' * 99}"}), text("done"))
+    run_wolo("-p", *provider.flags, "--yolo", "go")
+    (shown,) = (line["input"]["command"] for line in exported() if line["type"] == "call")
+    assert shown.startswith(begin)
+    assert "characters, sha256" in shown
+    assert SECRET[:10] not in shown
 
 
 def test_changed_record_is_not_verified(session: str) -> None:

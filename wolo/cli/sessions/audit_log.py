@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,8 +59,9 @@ def _stores(own: Store, attempts: Sequence[Path]) -> Iterator[tuple[dict[str, st
 
     yield {}, own
     for database in attempts:
-        *_, run, _, task, attempt, _, _ = database.parts
+        run, _, task, attempt, _, _ = (os.fsencode(name).decode(errors="backslashreplace") for name in database.parts[-6:])
         with Store.open_to_read(database.parent) as store:
+            print_messages(store.warnings)
             yield {"run": run, "task": task, "attempt": attempt}, store
 
 

@@ -65,7 +65,7 @@ def _store_lines(
             proof = {} if check.add(row) else {"holds": False}
             last = row.seq
             if row.time_utc >= start_at or proof:
-                for facts in _facts(row) if row.time_utc >= start_at else ({"type": "damaged"},):
+                for facts in _facts(row, redactor) if row.time_utc >= start_at else ({"type": "damaged"},):
                     when = {"at": iso(row.time_utc, "milliseconds")}
                     line = {**facts, **when, **about, "seq": row.seq, "hash": row.hash.hex(), **proof}
                     yield chain.add(msgspec.json.decode(redactor.body(msgspec.json.encode(line))))
@@ -73,7 +73,7 @@ def _store_lines(
             yield chain.add({"type": "damaged", "at": iso(info.updated, "milliseconds"), **about, "seq": head, "holds": False})
     for deletion, holds in deletions.read_deletions(store.data_dir, store.end_of_deletions()):
         if deletion is None:
-            yield chain.add({"type": "deletion", "holds": False})
+            yield chain.add({"type": "deletion", "holds": False, **where})
         elif deletion.at >= start_at:
             facts = msgspec.to_builtins(deletion)
             facts["deletion_chain"] = facts.pop("chain")
@@ -95,7 +95,7 @@ def check_audit(lines: Iterable[bytes]) -> str:
     return "" if last == "end" else f"its end is missing after line {number}"
 
 
-def _facts(row: session_rows.StoredRow) -> Iterator[dict[str, Any]]:
+def _facts(row: session_rows.StoredRow, redactor: redaction.Redactor) -> Iterator[dict[str, Any]]:
     entry: entries.AnyEntry | None = row.entry
     match entry:
         case entries.MessageEntry(message=message) if message.role == "assistant":
@@ -112,14 +112,14 @@ def _facts(row: session_rows.StoredRow) -> Iterator[dict[str, Any]]:
             origin = msgspec.json.decode(row.body or b"{}").get("message", {}).get("origin", "")  # no field of a saved message
             yield {"type": "prompt", "origin": origin, "chars": len(message.text), "sha256": digest}
         case entries.ResultsEntry(parts=parts):
-            yield from (_call(part) for part in parts if part.outcome is not None)
+            yield from (_call(part, redactor) for part in parts if part.outcome is not None)
         case entries.SettingEntry(name=name, value=value) if name in ("model", "mode"):
             yield {"type": "setting", "name": name, "value": value}
         case None:
             yield {"type": "damaged"}
 
 
-def _call(part: ToolPart) -> dict[str, Any]:
+def _call(part: ToolPart, redactor: redaction.Redactor) -> dict[str, Any]:
     verdict = part.metadata.get("verdict")
     approval = {key: value for key, value in verdict.items() if value} if isinstance(verdict, dict) else {}
     texts = [value for value in part.input.values() if isinstance(value, str)]
@@ -130,7 +130,7 @@ def _call(part: ToolPart) -> dict[str, Any]:
     facts = {
         "type": "call",
         "tool": part.tool,
-        "input": {name: _shorten(value) for name, value in part.input.items()},
+        "input": {name: _shorten(value, redactor) for name, value in part.input.items()},
         "domains": sorted(domains - {""}),
         "approval": {**approval, "by": part.metadata.get("decided_by", "rule or mode")},
         "outcome": part.outcome,
@@ -141,9 +141,10 @@ def _call(part: ToolPart) -> dict[str, Any]:
     return {**facts, **more}
 
 
-def _shorten(value: Any) -> Any:
+def _shorten(value: Any, redactor: redaction.Redactor) -> Any:
     text = value if isinstance(value, str) else ""
     if len(text) <= MOST_INPUT_CHARS:
         return value
     digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{text[:MOST_INPUT_CHARS]} [… {len(text):,} characters, sha256 {digest}]"
+    begin = redactor.text(text)[:MOST_INPUT_CHARS]  # half a secret would not be recognised
+    return f"{begin} [… {len(text):,} characters, sha256 {digest}]"
