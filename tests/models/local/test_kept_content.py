@@ -11,6 +11,7 @@ from wolo.models.local.checks.requested_work import asks_for_files, wants_answer
 
 HTML = "<h1>Tea</h1>\n<img src=cup>\n<p>Drink it hot.</p>\n"
 PAGE = "<h2>Cups</h2>\n<ul id=cups>\n<em>no milk</em>\n<table></table>\n<footer>Bye.\n"
+SHOP = "# Saturday\n\n## Shopping\n\n### Fruit\n\n- pears\n\n## Later\n\n- paint\n"
 CALC = "LIMIT = 3\n\n\ndef add(a, b):\n    return a + b\n\n\nclass Box:\n    def put(self, x):\n        self.x = x\n"
 
 
@@ -87,11 +88,19 @@ def test_class_keeps_fields_around_a_new_method() -> None:
         ("a.js", "function f() {}\n", "从 a.js 中删除函数 f", "function f() { }\n", "removal of f"),
         ("a.py", "def f(x):\n    pass\n", "em f de a.py um parâmetro tone com valor 2", "def f(x=2):\n    pass\n", "tone"),
         (".gitignore", "a/\n", "trag *.log und build/ in .gitignore ein", "a/\nbuild/\n", "*.log"),
+        ("a.ini", "[m]\nb = 1\n\n[n]\n", "add c = 3 to [m] in a.ini", "[m]\nb = 1\n\n[n]\nc = 3\n", "change in [m]"),
+        ("a.md", SHOP, "put eggs on the shopping list in a.md", SHOP + "- eggs\n", "change in ## Shopping"),
         ("a.csv", "a,b,c\n", "Ajoute la ligne d,1,0.80 à a.csv", "a,b,c\nd,1\n", "d,1,0.80"),
     ],
 )
 def test_change_beside_the_request_is_named(path: str, old: str, request_: str, wrong: str, missing: str) -> None:
     assert missing_parts(request_, path, wrong, old) == [missing]
+
+
+def test_addition_below_the_named_heading_is_complete() -> None:
+    request_ = "put eggs on the shopping list in a.md"
+    assert missing_parts(request_, "a.md", SHOP.replace("- pears\n", "- pears\n- eggs\n"), SHOP) == []
+    assert missing_parts("Add a section “Shopping later” to a.md", "a.md", f"{SHOP}\n## Shopping later\n", SHOP) == []
 
 
 @pytest.mark.parametrize(
@@ -172,6 +181,8 @@ def test_misplaced_text_is_missing(request_: str, text: str, missing: list[str])
         ("a.yaml", "web:\n  p: 80\nnet:\n  q: 80\n", "81 instead of 80", None),
         ("a.py", "@x\ndef f():\n    pass\n\n\nA = 1\n", "Supprime la fonction f de a.py", "A = 1\n"),
         ("a.py", "def f(a_b):\n    return 1\n", "f: docstring «Do.»", 'def f(a_b):\n    """Do."""\n    return 1\n'),
+        ("a.csv", "a,b\n1,2\n", "a.csv に「3,4」の行を最後に追加してください", "a,b\n1,2\n3,4\n"),
+        ("a.md", "- a\n", 'Add "- b" at the end of a.md', "- a\n- b\n"),
         ("a.md", "# A\n", "在 a.md 末尾添加一节“### 用”，内容是“运行。”", "# A\n\n### 用\n\n运行。\n"),
     ],
 )
@@ -199,6 +210,7 @@ def test_asked_rename_takes_both_names() -> None:
         ("Könntest du calc.py reparieren?", False),
         ("Can you add power(a, b) to calc.py?", False),
         ("Crea hola.py", False),
+        ("Muda a versão do projeto em a.toml para 2.1.0", False),
         ('Write a.py that prints "why?"', False),
     ],
 )

@@ -187,6 +187,14 @@ async def test_foreign_question_is_no_command(script: Script) -> None:
     assert script.server.requests[0].json["response_format"]["json_schema"]["schema"]["enum"] == ["read", "answer"]
 
 
+async def test_request_is_not_written_into_prose(script: Script) -> None:
+    Path("list.md").write_text("- milk\n")
+    echo = text("- milk\n- put eggs on the list\n")
+    turn = await script.turn("put eggs on the list in list.md", echo, text("- milk\n- eggs\n"))
+    assert turn.ended.exit_code == 0
+    assert Path("list.md").read_text() == "- milk\n- eggs\n"
+
+
 async def test_missing_part_ends_with_status_1(script: Script) -> None:
     bad = text("```python\nprint('red')")
     turn = await script.turn("Schreibe a.py, das „green light“ ausgibt", bad, bad, bad)
@@ -344,6 +352,18 @@ async def test_command_runs_in_shell_and_prints_the_answer(script: Script) -> No
     turn = await script.turn("say hello", said("shell"), text("echo hello"))
     assert calls_of(turn)[0].input == {"command": "echo hello"}
     assert "hello" in turn.ended.answer
+
+
+async def test_failed_command_is_no_answer(script: Script) -> None:
+    turn = await script.turn("How many lines has the program?", said("shell"), text("wc -l < gone"))
+    assert turn.ended.exit_code == 1
+    assert turn.ended.error is not None
+    assert "`wc -l < gone` failed" in turn.ended.error.message
+
+
+async def test_question_for_a_command_runs_none(script: Script) -> None:
+    await script.turn("Which git command shows who changed a line of a file?", said("answer"), text("git blame"))
+    assert script.server.requests[0].json["response_format"]["json_schema"]["schema"]["enum"] == ["read", "answer"]
 
 
 async def test_denied_action_is_reported(script: Script, tmp_path: Path) -> None:

@@ -373,7 +373,10 @@ async def _after_failure(step: SimpleStep, call: ToolPart) -> Message:
         path = str(call.input.get("path", ""))
         if step.names.exists(path) and not step.names.is_folder(path):
             return await step.call("read", {"path": path}, plan="change")
-    if (call.tool in ("write", "edit") and call.outcome == "error") or (turn.plan == "change" and call.tool == "read"):
+    is_unanswered = call.tool == "shell" and wants_answer(step.question)
+    if (call.outcome == "error" and (call.tool in ("write", "edit") or is_unanswered)) or (
+        turn.plan == "change" and call.tool == "read"
+    ):
         raise BadAnswer(simple_texts.describe_failure(call), hint=OTHER_MODEL)
     return await step.response.reply(simple_texts.describe_failure(call))
 

@@ -29,6 +29,8 @@ PROSE_TOKENS: Final = 400
 TRIES: Final = 3
 BEGUN_TOKENS: Final = 480
 """For code whose first line is given: one function or class."""
+SHORTEST_ORDER: Final = 8
+"""Characters from which a line that begins the request as well is no content."""
 SHORT_LINES: Final = 24
 """A file up to this length is shown and written as a whole."""
 BEGINNING_LINES: Final = 16
@@ -225,6 +227,9 @@ def _fit(order: FileRequest, text: str) -> tuple[str, str]:
         text = code_check.complete_python(code_check.import_own(text, order.path, order.others))
         text = code_check.print_dropped(text) if means(order.request, "output") else text
     fault = code_check.syntax_problem(order.path, text)
+    fresh = [line.strip("-*+# .") for line in text.splitlines() if line not in (order.old or "")]
+    if order.is_prose and any(len(line) >= SHORTEST_ORDER and order.request.startswith(line) for line in fresh):
+        fault = "it repeats the request instead of doing it"
     if (
         not fault
         and order.old is not None

@@ -126,7 +126,7 @@ _STEMS: Final[dict[Sense, tuple[str, str]]] = {
     ),
     "inform": (
         "explain|describ|summar|tell|show|read\\b|review|look|check|see\\b|open\\b|inspect|analy|compare|count|list\\b|view|think|help"
-        "|what|why|how|which|who|where|when|is\\b|are\\b|does\\b|do\\b|hi\\b|hello|thank"
+        "|what|why|how|which|who|where|when|^(?:is|are|does|do)\\b|hi\\b|hello|thank"
         "|erklär|beschreib|zeig|lies\\b|sag|fasse|nenn|wie\\b|was\\b|warum|wer\\b|wo\\b|welche"
         "|explic|describe|resum|lee\\b|dime|muéstra|qué|cuál|cuánt|cómo|por qué|quién|dónde"
         "|expliqu|décri|résum|lis\\b|dis-moi|montre|que\\b.*-t-|quel|combien|comment|pourquoi"
@@ -402,6 +402,17 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
             missing.append(f"{name} = {value}")
     if (exchange := asked_exchange(request, old)) and num_of(exchange[0], text) >= num_of(exchange[0], old):
         missing.append(f"{exchange[1]} instead of {exchange[0]}")
+    heads = re.findall(r"\[[\w.-]+\]", request)
+    if (
+        path.endswith(".md")
+        and text.count("\n") > old.count("\n")
+        and not (goes or means(request, "at_end") or means(request, "heading"))
+    ):
+        words = set(re.findall(r"\w{4,}", prose_of(request).lower()))
+        heads += [line for line in re.findall(r"(?m)^##+ .+$", old) if words & set(re.findall(r"\w+", line.lower()))]
+    heads = [head for head in heads if _section(old, head)]
+    if heads and all(_section(text, head) == _section(old, head) for head in heads):
+        missing.append(f"change in {heads[0]}")
     defined = r"(?m)^\s*(?:def|class|function|func) (\w+)"
     missing += [
         f"removal of {name}" for name in re.findall(defined, old) if removes(request, name) and name in re.findall(defined, text)
@@ -414,6 +425,13 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
     if parts.quoted and PurePath(path).suffix.lower() in (".md", ".txt", ".rst"):
         missing += _misplacement(request, parts.quoted, text)
     return list(dict.fromkeys(missing))
+
+
+def _section(text: str, head: str) -> str:
+    """The lines of a section of INI, TOML or Markdown, with those below it and its head; empty if there is none."""
+    next_one = r"\[" if head.startswith("[") else f"#{{2,{len(head.split()[0])}}} "
+    match = re.search(rf"(?ms)^{re.escape(head)}(?!\w).*?(?=^{next_one}|\Z)", text)
+    return match[0].rstrip() if match else ""
 
 
 def _misplacement(request: str, quoted: tuple[str, ...], text: str) -> list[str]:

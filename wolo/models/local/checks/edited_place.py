@@ -50,7 +50,8 @@ def edit_place(path: str, old: str, request: str) -> str | None:
         added = [fresh[0] if fresh[0].startswith("#") else f"{level} {fresh[0]}", *fresh[1:]] if is_heading else fresh
         if is_heading and len(fresh) == 1:
             return None  # its text is for the model to write
-        return f"{old.rstrip()}\n\n" + "\n\n".join(added) + "\n"
+        gap = "\n" if is_list or re.match("[-*+] ", added[0]) else "\n\n"
+        return gap.join((old.rstrip(), *added)) + "\n"
     return None
 
 

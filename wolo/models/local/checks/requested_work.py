@@ -89,7 +89,9 @@ def wants_answer(request: str) -> bool:
 
 
 def is_about_words(request: str) -> bool:
-    """A question in another language than English that names no file or folder, so that no command answers it."""
+    """A question for a command, or one in another language than English without a file or folder: no command answers it."""
+    if re.match(r"\s*(?:which|what)\b[\w ]{,20}\bcommand\b", request, re.I):
+        return asks_to_know(request)
     return asks_to_know(request) and not _ASKING.match(request) and not _FILES.search(request)
 
 
