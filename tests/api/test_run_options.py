@@ -182,3 +182,9 @@ async def test_only_who_runs_commands_has_a_sandbox(tools: str, attended: bool) 
     has_sandbox = conversation.files.services.sandbox.walls is not None
     assert has_sandbox == (bool(conversation.info.sandbox) and (attended or bool(tools)))
     await conversation.close()
+
+
+async def test_settings_may_name_undecodable_paths() -> None:
+    agent, _ = scripted("Hi!", settings={"batch.wolo_folder": "/data/\udcff"})
+    async with agent:
+        assert (await agent.run("Hello")).answer == "Hi!"

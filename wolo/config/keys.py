@@ -102,7 +102,10 @@ def in_environment(environ: Mapping[str, str]) -> Iterator[Secret]:
 def written_down(places: Places, settings: object) -> Iterator[Secret]:
     """Stored keys, and secrets in the settings. Raises ConfigError."""
     yield from (Secret(f"{name.replace('@', '_')}_API_KEY", key) for name, key in key_store.values(places))
-    yield from _in_settings(msgspec.json.encode(settings))
+    try:
+        yield from _in_settings(msgspec.json.encode(settings))
+    except UnicodeEncodeError:  # a path on the command line may be no text
+        yield from _telling(msgspec.to_builtins(settings))
     if os.path.lexists(places.config / "mcp_logins.json"):
         from wolo.config.mcp_logins import MCPLogins  # noqa: PLC0415  # most users have none
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.provider_server import ProviderServer
-from tests.fakes.replies import error, text
+from tests.fakes.replies import calls, error, text
 from wolo import Agent, RunError
 
 REFUSAL = error(401, {"error": {"message": "The token has expired."}})
@@ -53,3 +53,18 @@ async def test_key_is_fetched_before_it_expires(provider: ProviderServer, tmp_pa
         await agent.run("Hello")
         await agent.run("And now?")
     assert sent_keys(provider) == [lasting] * 2
+
+
+async def test_key_fetched_later_is_hidden(provider: ProviderServer, tmp_path: Path) -> None:
+    async with agent_of(provider, tmp_path, "first-token", "second-token") as agent:
+        provider.script(REFUSAL, text("It is second-token."))
+        answer = (await agent.run("Hello")).answer
+    assert answer.startswith("It is SECRET_API_KEY_")
+
+
+async def test_subagents_have_the_newest_key(provider: ProviderServer, tmp_path: Path) -> None:
+    tasks = [("task", {"prompt": name, "agent": "explore"}) for name in "ab"]
+    async with agent_of(provider, tmp_path, "first-token", "second-token", "never") as agent:
+        provider.script(REFUSAL, calls(*tasks), text("A."), text("B."), text("Done."))
+        await agent.run("Hello")
+    assert sent_keys(provider) == ["first-token"] + ["second-token"] * 4

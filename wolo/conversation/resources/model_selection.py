@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from wolo.agent.asker import RedactingAsker
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from ssl import SSLContext
 
+    from wolo.models.cloud.cloud_transport import KeyCaches
     from wolo.models.http.transport import Transport
     from wolo.models.limit_wait import LimitWait
     from wolo.models.probe_cache import ServerFacts
@@ -281,6 +282,7 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
     """Waits for ends of limits; None: they are errors."""
     extend: Callable[[ModelClient], ModelClient] | None = None
     """Lets extensions change requests; None: there are none."""
+    key_caches: KeyCaches = field(default_factory=dict)
 
 
 def make_asker(
@@ -373,7 +375,12 @@ def _over_network(
     if choice.provider.auth in CLOUDS or choice.key_command:
         from wolo.models.cloud.cloud_transport import add_credentials
 
-        transport = add_credentials(choice, transport)
+        transport = add_credentials(
+            choice,
+            transport,
+            caches=access.key_caches,
+            on_key=lambda key: access.secrets.learn(keys.request_secrets(replace(choice, api_key=key))),
+        )
 
     def open_plain(choice: ModelChoice) -> ModelClient:
         return HttpModelClient(choice, format_of(choice), transport, options)

@@ -7,7 +7,7 @@ import json
 import os
 import time
 from binascii import a2b_base64
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, MutableMapping
 from contextlib import aclosing
 from typing import Final
 
@@ -27,6 +27,8 @@ EXPIRED: Final = (b"ExpiredToken", b"RequestExpired", b"UnrecognizedClient", b"s
 OTHER_TIME: Final = (b"Signature expired", b"Signature not yet current", b"RequestTimeTooSkewed")
 COMMAND_S: Final = 300.0
 """Lifetime of a token whose end cannot be read."""
+KeyCaches = MutableMapping[tuple[str, str, str], CredentialCache]
+"""Of the keys that programs print, by provider, program and first key: a conversation and its subagents fetch one once."""
 
 
 class CloudTransport:
@@ -39,13 +41,13 @@ class CloudTransport:
         """Fetched when the model was chosen; it is in the headers."""
         self._region = choice.provider.region
         first = _as_credentials(self._key, None) if self._key else None
-        self._cache = CredentialCache(source, find_places().state / "cloud", first)
+        self.cache = CredentialCache(source, find_places().state / "cloud", first)
 
     async def send(self, call: HttpCall) -> AsyncGenerator[Batch, None]:
         """Raises ConfigError too, for credentials that cannot be had and for a wrong clock."""
         refused: Credentials | None = None
         while True:
-            credentials = await self._cache.get(refused)
+            credentials = await self.cache.get(refused)
             if self._auth == "aws":
                 from wolo.models.cloud.aws_source import sign  # noqa: PLC0415  # other clouds need none
 
@@ -78,11 +80,24 @@ class CloudTransport:
         await self._inner.close()
 
 
-def add_credentials(choice: ModelChoice, inner: Transport, environ: Mapping[str, str] | None = None) -> Transport:
-    """Transport that authorizes the requests of this choice; `inner` itself for one with a key. `environ` None: the process's."""
+def add_credentials(
+    choice: ModelChoice,
+    inner: Transport,
+    environ: Mapping[str, str] | None = None,
+    *,
+    caches: KeyCaches | None = None,
+    on_key: Callable[[str], object] | None = None,
+) -> Transport:
+    """Transport that authorizes the requests of this choice; `inner` itself for one with a key. `environ` None: the process's.
+
+    `on_key` gets each key that a program prints later.
+    """
     values = os.environ if environ is None else environ
     if choice.key_command:
-        return CloudTransport(choice, inner, CommandSource(choice, values))
+        transport = CloudTransport(choice, inner, CommandSource(choice, values, on_key))
+        if caches is not None:
+            transport.cache = caches.setdefault((choice.provider.name, choice.key_command, choice.api_key), transport.cache)
+        return transport
     if choice.api_key:
         return inner
     source: CredentialSource
@@ -109,14 +124,16 @@ class CommandSource:
 
     shared_name = ""
 
-    def __init__(self, choice: ModelChoice, environ: Mapping[str, str]) -> None:
-        self._choice, self._environ = choice, environ
+    def __init__(self, choice: ModelChoice, environ: Mapping[str, str], on_key: Callable[[str], object] | None) -> None:
+        self._choice, self._environ, self._on_key = choice, environ, on_key
 
     async def fetch(self) -> Credentials:
         setting = f"providers.{self._choice.provider.name}.api_key"
         token = await asyncio.to_thread(resolve_key, self._choice.key_command, self._environ, setting=setting)
         if not (token.isascii() and token.isprintable()) or " " in token:
             raise ConfigError(f"{setting}: the command printed something else than a token.")
+        if self._on_key is not None:
+            self._on_key(token)
         return _as_credentials(token, None if self._choice.api_key else time.time() + COMMAND_S * 2)
 
 
