@@ -103,8 +103,9 @@ def look_with_log(data: Path) -> dict[str, object]:
     return look(data)
 
 
-def test_log_content_is_read_too(folder: Path) -> None:
-    found = unprivileged.call(look_with_log, folder / "data")
+@pytest.mark.parametrize("name", ["data", "immutable"])
+def test_log_content_is_read_too(folder: Path, name: str) -> None:
+    found = unprivileged.call(look_with_log, folder / name)
     assert found["texts"] == ["find the postern", "Looking at file 1."]
 
 

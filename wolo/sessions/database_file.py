@@ -188,7 +188,7 @@ def only_reading(path: Path) -> Iterator[sqlite3.Connection]:
     uri = read_only_uri(path)
     connection = _open_untrusted(uri)
     try:
-        if "immutable" not in uri:
+        if not uri.endswith("immutable=1"):
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     except sqlite3.OperationalError:  # SQLite would have to write in order to read the log
         connection.close()
@@ -254,7 +254,7 @@ def inspect(path: Path, known: int, *, thoroughly: bool) -> None:
             if lost:
                 table, column, *_ = min(lost)
                 raise DatabaseDamaged(path, f"its table {table} has no right column {column}")
-    if thoroughly and "immutable" not in uri and is_torn(path, page_bytes):
+    if thoroughly and not uri.endswith("immutable=1") and is_torn(path, page_bytes):
         raise DatabaseDamaged(path, f"its log {log_path(path).name} is torn")
 
 
