@@ -45,7 +45,7 @@ def errors(text: str) -> list[dict[str, Any]]:
 
 def main(how: str, log: str = "") -> None:
     if how == "dies":
-        sys.exit("no licence")
+        sys.exit("\x1b[31mno licence\n\x1b[0m")
     if how == "writes":
         with suppress(OSError):
             Path("made-by-the-server").touch()

@@ -165,7 +165,7 @@ def handle(asked: dict[str, Any], mode: str) -> None:
 
 
 BEFORE: dict[str, Callable[[], Any]] = {
-    "dies": lambda: (print("first\nno key found, giving up", file=sys.stderr, flush=True), sys.exit(1)),
+    "dies": lambda: (print("first\n\x1b[31mno key found, giving up\n\x1b[0m", file=sys.stderr, flush=True), sys.exit(1)),
     "silent": lambda: [None for _ in sys.stdin],
     "slow": lambda: time.sleep(float(os.environ.get("SLOW_S", "8"))),
     "held": lambda: [time.sleep(0.02) for _ in iter(lambda: Path("go").exists(), True)],

@@ -187,8 +187,8 @@ class LspClient:
                     if self.state == "running":
                         limit.reschedule(None)
             await self._program.program.output.drain(_DRAIN_S)
-            said = "".join(self._program.stderr.lines(1))
-            await self._fail(f"it ended: {clean_line(said)[:200]}" if said else "it ended")
+            said = "".join(self._program.stderr.lines(1, clean_line))
+            await self._fail(f"it ended: {said[:200]}" if said else "it ended")
         except asyncio.CancelledError:
             raise
         except TimeoutError:

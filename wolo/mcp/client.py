@@ -190,7 +190,7 @@ class McpClient:
         self.state, self.why = "failed", self._with_last_words(why)
 
     def _with_last_words(self, why: str) -> str:
-        lines = [clean_line(line).strip() for line in self._stderr.lines(_LAST_LINES)]
+        lines = [line.strip() for line in self._stderr.lines(_LAST_LINES, clean_line)]
         return f"{why}; it said: {' ⏎ '.join(lines)}" if lines else why
 
     @asynccontextmanager

@@ -44,7 +44,7 @@ class ToolProcess:
             if cause == "exited":
                 code = program.exit_code
                 how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-            lines = map(clean_line, self._program.stderr.lines(_LAST_LINES))
+            lines = self._program.stderr.lines(_LAST_LINES, clean_line)
             raise ToolCrashedError("\n".join([f"its process {how}", *lines])) from error
         return answer
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -26,9 +27,10 @@ class OutputTail:
         while self._size_bytes - len(self._pieces[0]) >= _KEPT_BYTES:
             self._size_bytes -= len(self._pieces.popleft())
 
-    def lines(self, most: int) -> list[str]:
-        """The last ones that are not empty, as they were printed."""
-        return [line for line in b"".join(self._pieces).decode(errors="replace").splitlines() if line.strip()][-most:]
+    def lines(self, most: int, clean: Callable[[str], str]) -> list[str]:
+        """The last ones that are not empty once they are clean: one may consist of colours only."""
+        printed = b"".join(self._pieces).decode(errors="replace").splitlines()
+        return [line for line in map(clean, printed) if line.strip()][-most:]
 
 
 class PipedProgram:
