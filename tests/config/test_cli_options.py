@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wolo.config.cli_options import text_or_file
+from wolo.config.cli_options import directories, text_or_file
 from wolo.errors import UsageError
 
 
@@ -17,3 +17,8 @@ def test_text_is_literal_or_the_file_containing_it() -> None:
     assert text_or_file({}, "system_prompt") == ""
     with pytest.raises(UsageError, match=r"--system-prompt: missing\.md cannot be read"):
         text_or_file({"system_prompt": "@missing.md"}, "system_prompt")
+
+
+def test_missing_directory_is_named_as_it_was_typed() -> None:
+    with pytest.raises(UsageError, match="--add-dir: there is no directory ~/missing/"):
+        directories({"add_dir": ["~/missing/"]}, "add_dir")

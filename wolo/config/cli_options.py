@@ -36,7 +36,7 @@ def text_or_file(flags: Flags, name: str) -> str:
 
 def directories(flags: Flags, name: str) -> tuple[Path, ...]:
     """Raises UsageError for a missing directory."""
-    paths = [Path(value).expanduser() for value in many(flags, name)]
-    if missing := [path for path in paths if not path.is_dir()]:
+    paths = [(value, Path(value).expanduser()) for value in many(flags, name)]
+    if missing := [value for value, path in paths if not path.is_dir()]:
         raise UsageError(f"--{name.replace('_', '-')}: there is no directory {missing[0]}.")
-    return tuple(path.absolute() for path in paths)
+    return tuple(path.absolute() for _, path in paths)
