@@ -130,6 +130,7 @@ def test_only_the_definition_meant_is_removed(request_: str, *, goes: bool) -> N
         ("创建 a.py：打印“你好”", "print('你好')\n", []),
         ("Write a.py with LIMIT 144", "LIMIT = 100\n", ["144"]),
         ("Write a.py that prints 7 x 10 = 70", "print(7 * 10)\n", []),
+        ('Haz a.py que imprima "7 x 10 = 70"', "print(7 * 10)\n", []),
         ('Write a.py with shift(t): for example "abc" becomes "def".', "def shift(t):\n    return t\n", []),
         ("Write a.py that prints the numbers from 1 to 40", "print(*range(1, 41))\n", []),
         ("a.py: das Argument der Befehlszeile ausgeben", "print(input())\n", ["argument of the command line (sys.argv)"]),

@@ -176,9 +176,12 @@ async def test_other_output_than_requested_is_rewritten(script: Script, code: st
     assert turn.ended.exit_code == 0
 
 
-async def test_stated_equation_is_looked_for_in_output(script: Script) -> None:
+@pytest.mark.parametrize("mark", ["", '"'])
+async def test_stated_equation_is_looked_for_in_output(script: Script, mark: str) -> None:
     swapped, right = text("```python\nprint('1 x 7 = 7\\n2 x 7 = 14')"), text("```python\nprint('7 x 1 = 7\\n7 x 2 = 14')")
-    turn = await script.turn("Write a.py that prints the table from 7 x 1 = 7 to 7 x 2 = 14.", swapped, right)
+    turn = await script.turn(
+        f"Write a.py that prints the table from {mark}7 x 1 = 7{mark} to {mark}7 x 2 = 14{mark}.", swapped, right
+    )
     assert "it does not print “7 x 1 = 7”" in script.asked(-1)
     assert turn.ended.exit_code == 0
 

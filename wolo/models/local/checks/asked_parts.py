@@ -418,7 +418,7 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
         f"removal of {name}" for name in re.findall(defined, old) if removes(request, name) and name in re.findall(defined, text)
     ]
     if PurePath(path).suffix.lower() in _PROGRAMS and means(request, "output"):  # a number may be computed: its output counts
-        texts = [each for each in texts if each.startswith("“")]
+        texts = [each for each in texts if each.startswith("“") and not EQUATION.fullmatch(each[1:-1])]
     missing += texts
     if means(request, "command_line") and is_code and not re.search(r"\bargv\b|argparse|\bclick\b|fileinput", text):
         missing.append("argument of the command line (sys.argv)")

@@ -118,7 +118,7 @@ def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
             return f"it prints “{text}” {count} times{' on a line of its own' * in_lines}, not {times} times"
         others = [line for line in lines if line.replace(text, "").strip()] if _is_only_output(request) else []
         return f"it also prints “{others[0][:80]}”, which nobody asked for" if others else ""
-    for equation in parts.EQUATION.findall(request) if means(request, "output") and not quoted else ():
+    for equation in parts.EQUATION.findall(request) if means(request, "output") else ():
         if equation not in run.output:
             return f"it does not print “{equation}”"
     argument = re.search(r" (\d+)$", str(run.input.get("command", "")))
