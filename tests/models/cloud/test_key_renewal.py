@@ -68,3 +68,26 @@ async def test_subagents_have_the_newest_key(provider: ProviderServer, tmp_path:
         provider.script(REFUSAL, calls(*tasks), text("A."), text("B."), text("Done."))
         await agent.run("Hello")
     assert sent_keys(provider) == ["first-token"] + ["second-token"] * 4
+
+
+async def test_failed_renewal_ends_the_turn_alone(provider: ProviderServer, tmp_path: Path) -> None:
+    async with agent_of(provider, tmp_path, "first-token") as agent:
+        print_once(tmp_path)
+        provider.script(text("One."), REFUSAL, text("Three."))
+        await agent.run("Hello")
+        with pytest.raises(RunError, match="print-key` failed with status 1") as failed:
+            await agent.run("And now?")
+        assert getattr(failed.value.result.error, "kind", "") == "auth"
+        assert (await agent.run("And now?")).answer == "Three."
+
+
+async def test_valid_key_outlives_a_failed_renewal(provider: ProviderServer, tmp_path: Path) -> None:
+    async with agent_of(provider, tmp_path, web_token(100)) as agent:
+        print_once(tmp_path)
+        provider.script(text("One."))
+        assert (await agent.run("Hello")).answer == "One."
+
+
+def print_once(folder: Path) -> None:
+    """Makes the program fail the second time."""
+    (folder / "print-key").write_text(f"#!/bin/sh\nmv {folder}/keys {folder}/printed 2>/dev/null && cat {folder}/printed\n")

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from wolo.errors import AuthError, ConfigError
 from wolo.operating_system import os, user_id
 from wolo.workspace.files.file_locks import hold_process_lock
 
@@ -47,24 +48,35 @@ class CredentialCache:
         self._lock = asyncio.Lock()
 
     async def get(self, refused: Credentials | None = None) -> Credentials:
-        """`refused` were not accepted, so others are fetched. Raises ConfigError or Unavailable."""
+        """`refused` were not accepted, so others are fetched. Raises ConfigError or Unavailable, AuthError if there were some."""
         async with self._lock:
             if _is_usable(self._current, refused):
                 assert self._current
                 return self._current
             if not (name := self._source.shared_name):
-                self._current = await self._source.fetch()
+                self._current = await self._fetch(refused)
                 return self._current
             async with hold_process_lock(self._folder, name):
                 path = self._folder / f"{hashlib.sha256(name.encode()).hexdigest()[:32]}.json"
                 stored = _read(path)
                 if not _is_usable(stored, refused):
-                    stored = await self._source.fetch()
+                    stored = await self._fetch(refused)
                     if stored.expires_at is not None:  # others are in a file of the user's already
                         _write(path, stored)
                 self._current = stored
                 assert self._current
                 return self._current
+
+    async def _fetch(self, refused: Credentials | None) -> Credentials:
+        """Those that can be had no more hold to their end; then a turn ends with its report, as after any refusal."""
+        try:
+            return await self._source.fetch()
+        except ConfigError as error:
+            if (last := self._current) is None:
+                raise
+            if last != refused and last.expires_at is not None and last.expires_at > time.time():
+                return last
+            raise AuthError(error.message, hint=error.hint) from None
 
 
 def _is_usable(credentials: Credentials | None, refused: Credentials | None) -> bool:
