@@ -231,16 +231,29 @@ def test_paths_are_judged_on_windows(windows: Windows, provider: ProviderServer)
         call("write", {"path": "inside.txt", "content": "made\n"}),
         call("write", {"path": r"C:\outside.txt", "content": "made\n"}),
         call("write", {"path": r".git\hooks\pre-commit", "content": "made\n"}),
+        call("write", {"path": "CLAUDE.md.", "content": "made\n"}),
+        call("write", {"path": "CLAUDE.md::$DATA", "content": "made\n"}),
+        call("write", {"path": r"\\?\C:\project\inside.txt", "content": "changed\n"}),
+        call("write", {"path": r"deep\no.txt", "content": "made\n"}),
+        call("write", {"path": "not.txt", "content": "made\n"}),
         text("Done."),
     )
-    assert windows.wolo(*provider.flags, "--mode", "edit", "-p", "write files").returncode == 4
-    inside, outside, hook = results_of(provider)
+    flags = ("--mode", "edit", "--deny", "write:deep/*.txt", "--deny", "write:not.txt")
+    assert windows.wolo(*provider.flags, *flags, "-p", "write files").returncode == 4
+    inside, outside, *hooks, stream, device, wild, plain = results_of(provider)
     assert (windows.drive / "project" / "inside.txt").exists()
     assert "Created inside.txt" in inside
     assert not (windows.drive / "outside.txt").exists()
     assert "outside the workspace" in outside
     assert not (windows.drive / "project" / ".git" / "hooks" / "pre-commit").exists()
-    assert "protected name" in hook
+    assert not (windows.drive / "project" / "CLAUDE.md").exists()
+    assert all("protected name" in each for each in hooks), hooks
+    assert "stream" in stream
+    assert "stream" in device
+    assert (windows.drive / "project" / "inside.txt").read_text() == "made\n"
+    assert "deep/*.txt" in wild
+    assert "not.txt" in plain
+    assert not list((windows.drive / "project").glob("**/no*.txt"))
 
 
 def test_file_open_elsewhere_is_written_in_place(windows: Windows) -> None:

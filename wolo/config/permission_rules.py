@@ -68,7 +68,8 @@ def _text(written: str | RuleWithExamples) -> str:
 
 def _check_examples(written: RuleWithExamples, rule: Rule, place: dotted_keys.SettingsPlace, root: Path) -> None:
     """Raises ConfigError for the first example that the rule does not match as stated."""
-    base = rule_patterns.PathBase(os.path.realpath(root), os.path.realpath(find_home()), fold_case=sys.platform == "darwin")
+    ignores_case = sys.platform in ("darwin", "win32")
+    base = rule_patterns.PathBase(os.path.realpath(root), os.path.realpath(find_home()), fold_case=ignores_case)
     book = precedence.Rulebook([rule], base)
     for example in (*written.match, *written.no_match):
         matches = book.find(rule.decision, rule.tool, _rule_input(rule, example, base)) is not None
@@ -83,7 +84,7 @@ def _rule_input(rule: Rule, example: str, base: rule_patterns.PathBase) -> prece
     match rule.tool:
         case "read" | "write":
             given = Path(base.root, f"{base.home}{text[1:]}" if text[:2] == "~/" else text)
-            return precedence.Paths(os.path.realpath(given), os.path.normpath(given))
+            return precedence.Paths(*(Path(each(given)).as_posix() for each in (os.path.realpath, os.path.normpath)))
         case "shell":
             words = plain_words(text)
             return PlainCommand(words, (base.root,)) if words else ParsedLine(text, Path(base.root), None, is_reviewable=True)

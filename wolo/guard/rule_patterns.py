@@ -35,10 +35,11 @@ class PathPattern:
     def __init__(self, text: str, base: PathBase, *, wide: bool) -> None:
         if text == "~" or text.startswith("~/"):
             text = base.home + text[1:]
-        start, parts = _fixed_start(str(Path(base.root, re.sub("^/+", "/", text))))
+        start, parts = _fixed_start(Path(base.root, re.sub("^/+", "/", text)))
         starts = {start}
         if wide or not Path(start).is_relative_to(base.root):
-            starts.add(os.path.realpath(start))  # the model may have made a link inside, so an allow does not follow it
+            # The model may have made a link inside, so an allow does not follow it.
+            starts.add(Path(os.path.realpath(start)).as_posix())
         tail = ""
         for part in parts[:-1] if parts[-1:] == ["**"] else parts:
             tail += "(?:/[^/]+)*" if part == "**" else "/" + _name_regex(part)
@@ -54,15 +55,16 @@ class PathPattern:
 def whole_place(pattern: str, base: PathBase) -> str:
     """The path that a pattern covers completely; empty if the pattern selects among names."""
     spelt_out = base.home + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
-    start, parts = _fixed_start(str(Path(base.root, re.sub("^/+", "/", spelt_out))))
+    start, parts = _fixed_start(Path(base.root, re.sub("^/+", "/", spelt_out)))
     return os.path.realpath(start) if parts in ([], ["**"]) else ""
 
 
-def _fixed_start(path: str) -> tuple[str, list[str]]:
+def _fixed_start(path: Path) -> tuple[str, list[str]]:
     """Splits off the directory before the first wildcard, normalised, and returns the remaining parts."""
-    parts = path.split("/")
+    parts = path.as_posix().split("/")
     wild = next((index for index, part in enumerate(parts) if "*" in part or "?" in part), len(parts))
-    return os.path.normpath("/".join(parts[:wild]) or "/"), [part for part in parts[wild:] if part not in ("", ".")]
+    start = os.path.normpath("/".join(parts[:wild]) or "/")
+    return Path(start).as_posix(), [part for part in parts[wild:] if part not in ("", ".")]
 
 
 def _name_regex(part: str) -> str:

@@ -32,7 +32,7 @@ def resolve_path(path: str | os.PathLike[str]) -> str:
         else:
             return real.rstrip("/") + missing or "/"
     try:
-        return os.path.realpath(path)
+        return os.path.realpath(os.path.abspath(path) if sys.platform == "win32" else path)  # there `name.` is `name`
     except OSError:
         above, name = os.path.split(os.path.abspath(path))  # text all along
         return os.path.join(resolve_path(above), name) if name else above  # the same
@@ -88,6 +88,9 @@ class Workspace(Struct, frozen=True):
             raise ToolError("The path is empty.")
         if "\0" in name:
             raise ToolError("The path contains a NUL character.")
+        is_device = name.replace("\\", "/").startswith(("//?/", "//./"))
+        if sys.platform == "win32" and (is_device or ":" in os.path.splitdrive(name)[1]):
+            raise ToolError("The path names a stream or a device, and rules are for files.")
         try:
             os.fsencode(name)
         except UnicodeEncodeError as error:
