@@ -232,6 +232,7 @@ def test_agents_may_be_in_folders_readme_is_none() -> None:
     write(Path("agents/team/README.md"), "# Our agents\n")
     write(Path("agents/off.md"), "---\ndescription: x\ndisable: true\n---\n")
     Path("agents/team/again").symlink_to(Path("agents").absolute())
+    Path("agents/itself").symlink_to("itself")
     agents = found(REVIEWER)
     assert {each.name for each in agents.profiles} == {"api", "reviewer", "explore", "general"}
     assert not agents.notices

@@ -156,6 +156,7 @@ def test_folders_that_lead_into_themselves_end() -> None:
     command(Path("commands"), "x", "ok")
     for number in range(300):  # four deep, eight billion ways through them
         Path(f"commands/again{number}").symlink_to(".")
+    Path("commands/itself").symlink_to("itself")
     assert [each.name for each in found().commands] == ["x"]
 
 

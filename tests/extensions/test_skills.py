@@ -78,6 +78,7 @@ def test_skills_may_be_grouped_in_folders() -> None:
     skill(Path("skills/office/pdf-tools/examples").absolute(), "inner")  # files of a skill
     skill(Path("skills/node_modules").absolute(), "other")
     Path("skills/loop").symlink_to(Path("skills").absolute())
+    Path("skills/itself").symlink_to("itself")
     assert [each.name for each in found().skills] == ["pdf-tools", "word"]
 
 

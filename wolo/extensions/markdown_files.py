@@ -151,7 +151,8 @@ class ExtensionFolder(Struct, frozen=True):
 
     def enter(self, entry: os.DirEntry[str], seen: set[str], most: int) -> ExtensionFolder | None:
         """A folder in it, each once, even through links: `seen` has the real paths of at most so many."""
-        if len(seen) >= most or not entry.is_dir() or (real := resolve_path(entry.path)) in seen:
+        is_folder = os.path.isdir(entry.path)  # noqa: PTH112  # entry.is_dir raises for a link to itself
+        if len(seen) >= most or not is_folder or (real := resolve_path(entry.path)) in seen:
             return None
         seen.add(real)
         return replace(self, folder=Path(entry.path), only=None)
