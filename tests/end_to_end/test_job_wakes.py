@@ -100,7 +100,7 @@ def test_setting_keeps_lines_for_next_prompt(provider: ProviderServer) -> None:
 
 
 def test_matching_line_starts_turn_in_server(provider: ProviderServer) -> None:
-    with running(provider) as server:
+    with running(provider, "--yolo") as server:
         session = server.new(mode="yolo")
         events = server.events(session)
         provider.script(*BEGINS, text("I look at one."))
@@ -139,7 +139,7 @@ def test_words_of_a_job_are_no_prompt(provider: ProviderServer) -> None:
 
 
 def test_matching_line_starts_turn_after_model_was_changed(provider: ProviderServer) -> None:
-    with running(provider) as server:
+    with running(provider, "--yolo") as server:
         session = server.new(mode="yolo")
         events = server.events(session)
         provider.script(text("Hello."), *BEGINS, text("I look at one."))

@@ -104,7 +104,7 @@ def test_enter_takes_the_highlighted_entry_of_a_menu(provider: ProviderServer) -
         terminal.enter("/titl")  # needs a name
         terminal.wait_for("› /title")
         terminal.enter(" A name")
-        terminal.wait_for("A name")
+        terminal.wait_for("Title: A name")
         terminal.type("look at @notes-o")
         terminal.wait_until(lambda: any(line.strip() == "notes-of-mine.md" for line in terminal.lines))
         terminal.press("enter")
