@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import termios
+import threading
 import tty
 from collections.abc import Iterator
 
@@ -68,6 +69,21 @@ async def test_line_after_a_cancelled_read_is_kept(keyboard: Keyboard, typist: i
     await asyncio.gather(reading, return_exceptions=True)
     os.write(typist, b"for the next question\n")
     assert await keyboard.read() == b"for the next question\n"
+
+
+async def test_line_typed_before_a_question_is_forgotten(typist: int) -> None:
+    """It may be the `y` of another; the read of that one was cancelled."""
+    keyboard, before = LineKeyboard(), {*threading.enumerate()}
+    reading = asyncio.ensure_future(keyboard.read())
+    await asyncio.sleep(0)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    (reader,) = {*threading.enumerate()} - before
+    os.write(typist, b"y\n")
+    await asyncio.to_thread(reader.join)
+    keyboard.forget_typed()
+    os.write(typist, b"n\n")
+    assert await keyboard.read() == b"n\n"
 
 
 async def test_keys_that_windows_ends_lines_with_are_one(typist: int) -> None:

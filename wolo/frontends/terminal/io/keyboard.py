@@ -138,7 +138,9 @@ class LineKeyboard:
     def resume(self) -> None: ...
 
     def forget_typed(self) -> None:
-        while self._has_keys():
+        if self._reading is not None and self._reading.done():
+            self._reading = None
+        while self._reading is None and self._has_keys():
             self._read_keys(is_hidden=True)
 
     async def read(self, within_s: float | None = None, *, is_hidden: bool = False) -> bytes:
