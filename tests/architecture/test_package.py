@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import re
 import subprocess
 import tomllib
@@ -152,7 +153,10 @@ def test_the_manual_page_names_every_option() -> None:
     missing = [option.name for option in OPTIONS if f".B {', '.join(option.spellings)}" not in page]
     assert missing == []
     if program := find("man"):
-        done = subprocess.run([program, "--warnings", "-l", "-"], input=page, capture_output=True, text=True, check=False)
+        utf8 = {**os.environ, "LC_ALL": "C.UTF-8"}  # where the page has characters that ASCII has not
+        done = subprocess.run(
+            [program, "--warnings", "-l", "-"], input=page, capture_output=True, text=True, check=False, env=utf8
+        )
         assert (done.returncode, done.stderr) == (0, "")
 
 
