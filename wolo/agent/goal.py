@@ -99,6 +99,8 @@ class GoalPolicy:
         self._round_start = 0
         self._own_limits: Limits | None = None
         """Of the account, while those of the goal hold in addition."""
+        self._timed: Limits | None = None
+        """The budget that the turn's alarm was set for."""
 
     @property
     def is_active(self) -> bool:
@@ -139,7 +141,7 @@ class GoalPolicy:
             )
 
     def seconds_left(self) -> float | None:
-        most = self.goal.budget.max_seconds
+        most, self._timed = self.goal.budget.max_seconds, self.goal.budget
         return None if most is None or not self.is_active else max(most - self.goal.worked_s, 0.001)
 
     def reminder(self, messages: Sequence[Message], left_out: Collection[str]) -> Message | None:
@@ -186,7 +188,9 @@ class GoalPolicy:
         if self._own_limits is not None:
             self._services.account.limits, self._own_limits = self._own_limits, None
         goal, most_s, limit_s = self._tally(self.goal), self.goal.budget.max_seconds, self._services.limits.max_seconds
-        is_own_alarm = most_s is not None and (limit_s is None or most_s - self._before.worked_s <= limit_s)
+        is_own_alarm = (
+            self._timed is goal.budget and most_s is not None and (limit_s is None or most_s - self._before.worked_s <= limit_s)
+        )
         if stop.cause == "max_seconds" and most_s is not None and is_own_alarm:  # it was set before this clock was read
             goal = replace(goal, worked_s=max(goal.worked_s, most_s))
         if goal.status == "active" and stop.cause in ("max_turns", "max_cost", "max_tokens", "max_seconds"):
