@@ -53,7 +53,7 @@ def _suggestion(words: list[str], subcommands: Mapping[str, tuple[str, ...]]) ->
     """Returns the hint that names the command; empty for a prompt."""
     first, *rest = words
     if not rest:
-        name = OTHER_NAMES.get(first.casefold()) or _command(nearest(first, subcommands))
+        name = OTHER_NAMES.get(first.casefold()) or ((near := nearest(first, subcommands)) and f"wolo {near}")
         return f"Did you mean `{name}`?" if name else ""
     group = first if first in subcommands else nearest(first, subcommands)
     takes = subcommands.get(group, ())
@@ -63,10 +63,6 @@ def _suggestion(words: list[str], subcommands: Mapping[str, tuple[str, ...]]) ->
     if group == first and takes and group != "help":
         return f"Did you mean one of its commands? `wolo {group} --help` lists them."
     return ""
-
-
-def _command(name: str) -> str:
-    return f"wolo {name}" if name else ""
 
 
 def nearest(word: str, names: Iterable[str]) -> str:

@@ -18,7 +18,6 @@ from wolo.frontends.streams import confirm, print_line, print_lines, print_messa
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Flags
-    from wolo.models.replay_model import Divergence
     from wolo.replay.player import Replayed
     from wolo.replay.replay_setup import Recording
 
@@ -197,12 +196,8 @@ def _print(recording: Recording, replayed: Replayed) -> None:
     if replayed.divergence is None:
         print_line(f"{recording.info.id}: {total} step{'s' if total != 1 else ''}, all as recorded.")
         return
-    print_lines(_divergence_lines(replayed.divergence, total))
-
-
-def _divergence_lines(differs: Divergence, total: int) -> Iterator[str]:
     from wolo.messages.comparison import difference
 
-    yield f"Step {differs.step} of {total}: {NOUNS[differs.kind]}."
-    yield f"  {differs.where}"
-    yield from (f"  {line}" for line in difference(differs.expected, differs.got).splitlines())
+    differs = replayed.divergence
+    lines = (f"  {line}" for line in difference(differs.expected, differs.got).splitlines())
+    print_lines((f"Step {differs.step} of {total}: {NOUNS[differs.kind]}.", f"  {differs.where}", *lines))

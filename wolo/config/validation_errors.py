@@ -51,7 +51,9 @@ def sentence(called: str, value: Any, kind: Any, message: str) -> str:
         return f"{called}: {lacking[1]} is missing."
     if unknown := _UNKNOWN.match(message):
         return f"{called}: there is no {unknown[1]}; there are {', '.join(_names(kind))}.{_suggestion(unknown[1], _names(kind))}"
-    meant = "" if is_secret else _nearest(value, kind)
+    words = [] if is_secret else _words_of(kind)
+    wrong = [each for each in (value if isinstance(value, list) else [value]) if each not in words]
+    meant = _suggestion(str(wrong[0]), words) if words and wrong else ""
     return f"{called} cannot be {'that' if is_secret else _show(value)}: it takes {_takes(kind, message, path)}.{meant}"
 
 
@@ -63,12 +65,6 @@ def _takes(kind: Any, message: str, path: str) -> str:
     word, sign, bound = expected.groups()
     limit = f" {_LIMITS[sign]} {float(bound):g}" if sign else ""
     return _WORDS.get(word, word) + ("" if word == "str" and limit else limit) + (f" at {path}" if path else "")
-
-
-def _nearest(value: Any, kind: Any) -> str:
-    words = _words_of(kind)
-    wrong = [each for each in (value if isinstance(value, list) else [value]) if each not in words]
-    return _suggestion(str(wrong[0]), words) if words and wrong else ""
 
 
 def _suggestion(word: str, words: list[str]) -> str:

@@ -17,7 +17,6 @@ from wolo.workspace.root import find_root, find_site
 
 if TYPE_CHECKING:
     from wolo.config.cli_options import Flags
-    from wolo.diagnostics.hook_trial import HookTrial
     from wolo.tools.tool_values import HookReply
 
 app = typer.Typer(rich_markup_mode=None)
@@ -107,7 +106,10 @@ def try_out(
         )
         return
     for each in trials:
-        _print_trial(each)
+        print_line(f"{escaped_line(each.placed.hook.action)}  ({escaped_line(each.placed.source)})")
+        print_line(f"  {_in_short(each.answer)}")
+        for notice in each.answer.notices:
+            print_line(f"  {notice}")
     print_line(f"{event}: {_in_short(answer)}" if trials else f"No hook that may run matches this {event}.")
 
 
@@ -155,13 +157,6 @@ def _answer(answer: HookReply) -> dict[str, Any]:
         "stops": answer.stops,
         "notices": list(answer.notices),
     }
-
-
-def _print_trial(trial: HookTrial) -> None:
-    print_line(f"{escaped_line(trial.placed.hook.action)}  ({escaped_line(trial.placed.source)})")
-    print_line(f"  {_in_short(trial.answer)}")
-    for notice in trial.answer.notices:
-        print_line(f"  {notice}")
 
 
 def _in_short(answer: HookReply) -> str:

@@ -245,7 +245,9 @@ def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) ->
     if scope in _scopes_with(name):
         raise UsageError(f"MCP server {name} already exists.", hint=f"wolo mcp remove {name} -s {scope}")
     if scope == "project":
-        _check_shared(server)
+        for option, value in (("--client-secret", server.oauth.client_secret), ("oauth.private_key", server.oauth.private_key)):
+            if value and "${" not in value:
+                raise UsageError(f"{option} would be in .mcp.json, which others read.", hint=f"{option} '${{VARIABLE}}'")
     path = save_server(places, root, scope, name, server)
     if scope == "project":
         # What the user just wrote needs no second consent; the folder still needs trust
@@ -256,13 +258,6 @@ def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) ->
     if not is_quiet:
         print_line(f"Added {name} to {path} ({scope}): {address_of(server)}")
         print_line(f"`wolo mcp test {name}` tests it.")
-
-
-def _check_shared(server: Server) -> None:
-    """Raises UsageError for a secret that would be in a shared file."""
-    for name, value in (("--client-secret", server.oauth.client_secret), ("oauth.private_key", server.oauth.private_key)):
-        if value and "${" not in value:
-            raise UsageError(f"{name} would be in .mcp.json, which others read.", hint=f"{name} '${{VARIABLE}}'")
 
 
 def _with_fixed_paths(server: Server) -> Server:
