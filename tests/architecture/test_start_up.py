@@ -60,7 +60,17 @@ MOST_ANNOTATIONS = 75
 NEEDLESS = {
     *("typing_extensions", "platform", "shutil", "bz2", "lzma", "tomllib", "shlex", "termios", "platformdirs"),
     *("inspect", "ast", "dis", "tokenize", "textwrap", "ipaddress", "locale", "uuid", "decimal"),
-    *("ssl", "_ssl", "asyncio.sslproto", "msgspec.inspect", "msgspec.msgpack", "msgspec.toml", "msgspec.yaml"),
+    *(
+        "json.decoder",
+        "encodings.idna",
+        "ssl",
+        "_ssl",
+        "asyncio.sslproto",
+        "msgspec.inspect",
+        "msgspec.msgpack",
+        "msgspec.toml",
+        "msgspec.yaml",
+    ),
 }
 """Modules of libraries that a plain turn without settings and without TLS does not use; together a sixth of its instructions."""
 UNPACKED = {
@@ -187,6 +197,11 @@ from wolo.cli.app import _import_libraries
 _import_libraries()
 assert {"asyncio", "msgspec"} <= {*sys.modules}
 assert not {"inspect", "ipaddress", "locale", "textwrap", "ssl", "uuid", "decimal", "msgspec.toml"} & {*sys.modules}
+import json, logging, re, string
+assert json.loads("[1]") == [1] and isinstance(json.JSONDecoder(), json.decoder.JSONDecoder) and sys.modules["json"] is not json
+assert string.Template("$a").substitute(a=1) == "1"
+assert logging.Formatter("{message:>3}", style="{").format(logging.makeLogRecord({"msg": "a"})) == "  a"
+assert isinstance(re.compile("a"), re.Pattern)
 import msgspec
 assert msgspec.toml.decode("a = 1") == {"a": 1} and msgspec.inspect.type_info(int) == msgspec.inspect.IntType()
 import asyncio.coroutines, functools, inspect, ipaddress, locale, platform, ssl, subprocess, textwrap

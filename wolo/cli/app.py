@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import re
 import sys
 import time
 import typing
@@ -22,6 +23,7 @@ LATE = (
 )
 CO_COROUTINE = 0x80
 """The flag of `async def`, as in `inspect`."""
+compile_pattern = re.compile
 
 
 def main(argv: list[str]) -> int:
@@ -102,6 +104,16 @@ def _dispatch(line: CommandLine) -> int:
     return run(line)
 
 
+class _LatePattern:
+    """A pattern of a library that is compiled when it is used."""
+
+    def __init__(self, *pattern: Any) -> None:
+        self._pattern = pattern
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(compile_pattern(*self._pattern), name)
+
+
 class _LateModule(ModuleType):
     """Stands in for a module until one of its names is used; whoever imports it meanwhile has this object for good."""
 
@@ -116,6 +128,7 @@ def _import_libraries() -> None:
 
     msgspec asks typing_extensions first for what `typing` has, and knows two types that nothing here encodes.
     `compile` would make a class of each kind of syntax first, for annotations that `eval` reads as text as well.
+    `json` stays hidden: modules of wolo import it for what few turns need.
     """
     late = {name: _LateModule(name) for name in LATE}
     late["inspect"].__dict__["iscoroutinefunction"] = _is_coroutine_function
@@ -127,13 +140,17 @@ def _import_libraries() -> None:
     missing = {name: module for name, module in stand_ins.items() if is_first and name not in sys.modules}
     sys.modules.update(cast("dict[str, ModuleType]", missing))
     if is_first:
+        sys.modules.setdefault("json", _LateModule("json"))
+    if is_first:
         vars(typing)["compile"] = lambda text, *_: text
+        vars(re)["compile"] = _LatePattern
     try:
         import asyncio  # noqa: F401
         import urllib.parse  # noqa: F401
 
         import msgspec  # noqa: F401
     finally:
+        vars(re)["compile"] = compile_pattern
         for name, module in missing.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -104,6 +103,8 @@ def stdout_bytes() -> Iterator[Callable[[bytes], object]]:
 
 def as_json(value: object, *, indent: int | None = None) -> str:
     """Serialises without control characters; on a terminal as ASCII only."""
+    import json  # noqa: PLC0415  # loaded before libraries that it would hide
+
     if on_terminal():
         return json.dumps(value, ensure_ascii=True, indent=indent, default=str)
     spelled = json.dumps(value, ensure_ascii=False, indent=indent, default=str).encode("utf-8", "replace").decode()

@@ -42,7 +42,7 @@ def read_arguments(text: str) -> dict[str, Any]:
 
 def _parse(text: str) -> Any:
     try:
-        return _decoder.decode(text)
+        return json.loads(text, strict=False, parse_constant=_refuse_constant, object_pairs_hook=_without_doubles)
     except json.JSONDecodeError as error:
         raise Unreadable(_not_json(error.msg, text, error.pos)) from None
     except _NoNumber as error:
@@ -75,9 +75,6 @@ def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             raise _TwoMeanings(key)
         value[key] = each
     return value
-
-
-_decoder = json.JSONDecoder(strict=False, parse_constant=_refuse_constant, object_pairs_hook=_without_doubles)
 
 
 def check_usable(root: Any, text: str) -> None:

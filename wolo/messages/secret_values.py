@@ -43,21 +43,27 @@ def encoded_forms(value: str) -> Iterator[str]:
     """The value as it appears in JSON, Python, shells, HTML, URLs, base64 and hex, also escaped twice."""
     data = value.encode("utf-8", "replace")
     yield value
-    for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]):
-        yield escaped
-        yield escaped.replace("\\", "\\\\")
-        yield json.dumps(escaped)[1:-1]
-        yield json.dumps(escaped, ensure_ascii=False)[1:-1]
-    yield re.sub(r"""(["'\\])""", r"\\\1", value)
-    yield re.sub(r'(["$`\\])', r"\\\1", value)
-    yield value.replace("'", "'\\''")
-    yield value.replace("'", "'\"'\"'")
-    yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII)
-    yield re.sub(r"(?=[\x00-\x7f])([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII)
-    html = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    yield html
-    for double, single in (("&quot;", "&#x27;"), ("&quot;", "&#39;"), ("&#34;", "&#39;"), ("&quot;", "&apos;"), ("&quot;", "'")):
-        yield html.replace('"', double).replace("'", single)
+    if not re.fullmatch(r"[\w@%+=:,./-]*", value, re.ASCII):  # otherwise each of them is the value itself
+        for escaped in (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], repr(value)[1:-1]):
+            yield escaped
+            yield escaped.replace("\\", "\\\\")
+            yield json.dumps(escaped)[1:-1]
+            yield json.dumps(escaped, ensure_ascii=False)[1:-1]
+        yield re.sub(r"""(["'\\])""", r"\\\1", value)
+        yield re.sub(r'(["$`\\])', r"\\\1", value)
+        yield value.replace("'", "'\\''")
+        yield value.replace("'", "'\"'\"'")
+        yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII)
+        yield re.sub(r"(?=[\x00-\x7f])([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII)
+        html = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        yield html
+        for single in ("&#x27;", "&#39;", "&apos;", "'"):
+            yield html.replace('"', "&quot;").replace("'", single)
+        yield html.replace('"', "&#34;").replace("'", "&#39;")
+        yield repr(data)[2:-1]
+        for quote_mark in ("'", '"'):  # octal escapes of non-ASCII bytes, as in the C locale and git paths
+            escaped_bytes = value.replace("\\", "\\\\").replace(quote_mark, f"\\{quote_mark}").encode("utf-8", "replace")
+            yield "".join(chr(byte) if byte < 128 else f"\\{byte:03o}" for byte in escaped_bytes)
     for quoted in (quote(value, safe="", errors="replace"), quote(value, errors="replace"), quote_plus(value, errors="replace")):
         yield quoted
         yield re.sub("%..", lambda found: found[0].lower(), quoted)
@@ -66,10 +72,6 @@ def encoded_forms(value: str) -> Iterator[str]:
         yield core.replace("+", "-").replace("/", "_")
     yield data.hex()
     yield data.hex().upper()
-    yield repr(data)[2:-1]
-    for quote_mark in ("'", '"'):  # octal escapes of non-ASCII bytes, as in the C locale and git paths
-        escaped_bytes = value.replace("\\", "\\\\").replace(quote_mark, f"\\{quote_mark}").encode("utf-8", "replace")
-        yield "".join(chr(byte) if byte < 128 else f"\\{byte:03o}" for byte in escaped_bytes)
 
 
 def base64_cores(data: bytes) -> Iterator[str]:

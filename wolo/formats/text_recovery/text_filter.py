@@ -32,8 +32,9 @@ MOST_BLANKS = 1_000
 MAY_OPEN, MAY_OPEN_AT_END = "{`~<[=", "to"
 """Text without these characters, or these at its end, contains no start of a call."""
 _CALL_STARTS = ("{", "`", "~", "<", "[", "to=")
-_MAY_CLOSE = re.compile(r"[<\[◁](?:/|\Z)")
-_may_matter = re.compile(f"[{re.escape(FIRST_LETTERS + MAY_OPEN)}]").search
+_TRIANGLE = "◁"  # in a pattern, a set with a letter beyond Latin-1 takes twenty times as long to compile
+_MAY_CLOSE = re.compile(r"[<\[](?:/|\Z)")
+_may_matter = re.compile(f"[{re.escape(FIRST_LETTERS.replace(_TRIANGLE, '') + MAY_OPEN)}]").search
 
 
 class TextFilter:
@@ -55,7 +56,7 @@ class TextFilter:
         return (self._scanner.held_chars if self._scanner is not None else 0) + (self._tags.held_chars if self._tags else 0)
 
     def feed(self, text: str, deltas: list[Delta]) -> None:
-        if self._is_idle and not _may_matter(text) and text[-1:] not in MAY_OPEN_AT_END:
+        if self._is_idle and not _may_matter(text) and _TRIANGLE not in text and text[-1:] not in MAY_OPEN_AT_END:
             deltas.append(TextDelta(text))
             if self._scanner is not None:
                 self._scanner.follow(text)
@@ -203,7 +204,8 @@ class ThinkTags:
         return len(self._held)
 
     def feed(self, text: str) -> Sequence[TextDelta | ThinkingDelta]:
-        if self._state == "text" and not self._held and (not self._may_be_unopened or not _MAY_CLOSE.search(text)):
+        may_close = self._may_be_unopened and _MAY_CLOSE.search(text.replace(_TRIANGLE, "<"))
+        if self._state == "text" and not self._held and not may_close:
             self._backticks += text.count("`") if self._may_be_unopened else 0
             return (TextDelta(text),)
         self._held += text

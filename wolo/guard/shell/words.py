@@ -81,7 +81,7 @@ def unquote(text: str) -> str:
 
 def print_escapes(text: str) -> str:
     """The text as `printf`, `echo -e` and `$'…'` print it; both ends of a line are line feeds."""
-    return _ESCAPE.sub(_print_one, text) if "\\" in text else text
+    return re.sub(_ESCAPE, _print_one, text) if "\\" in text else text
 
 
 def _print_one(escape: re.Match[str]) -> str:
@@ -101,7 +101,7 @@ def printable(text: str) -> str:
     )
 
 
-_ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|0[0-7]{1,3}|[0-7]{1,3}|.)", re.DOTALL)
+_ESCAPE = r"(?s)\\(x[0-9a-fA-F]{1,2}|u[0-9a-fA-F]{1,4}|U[0-9a-fA-F]{1,8}|0[0-7]{1,3}|[0-7]{1,3}|.)"
 _CONTROLS = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\n", "t": "\t", "v": "\v"}
 
 
