@@ -360,7 +360,7 @@ def test_blocked_prompt_is_never_sent(provider: ProviderServer) -> None:
     ran = run_wolo("--json", *provider.flags, "write to Anna")
     assert (ran.exit_code, ran.json["subtype"], ran.json["num_turns"]) == (1, "error_blocked", 0)
     assert "No names." in ran.json["error"]["message"]
-    assert provider.requests == []
+    assert (provider.requests, provider.num_connections) == ([], 0)
     assert json.loads(run_wolo("sessions", "list", "--json").stdout) == []
     provider.script(text("Dear colleague"))
     assert run_wolo("-p", *provider.flags, "write to a colleague").exit_code == 0

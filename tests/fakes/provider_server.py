@@ -122,6 +122,8 @@ class ProviderServer:
         """Every POST, in order of arrival."""
         self.looked_up: list[Asked] = []
         """Every GET, and every POST that asks no model."""
+        self.num_connections = 0
+        """All that were ever accepted."""
         self.pages: dict[str, Script] = {}
         """Replies to look-ups, by path; anything else is 404."""
         self.problems: list[str] = []
@@ -181,6 +183,11 @@ class ProviderServer:
         assert came, f"{len(self.requests)} of {count} requests came within {timeout_s} s"
         return self.requests
 
+    def wait_for_connections(self, count: int, timeout_s: float = 30.0) -> None:
+        with self._changed:
+            came = self._changed.wait_for(lambda: self.num_connections >= count, timeout_s)
+        assert came, f"{self.num_connections} of {count} connections came within {timeout_s} s"
+
     def check(self) -> None:
         """Fails unless the problems are exactly the expected ones, and the whole script was played."""
         unexpected = [problem for problem in self.problems if not any(part in problem for part in self._expected)]
@@ -225,17 +232,17 @@ class ProviderServer:
         thread.start()
 
     def _accept(self) -> None:
-        number = 0
         while not self._closing.is_set():
             try:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
-            number += 1
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._changed:
+                self.num_connections += 1
                 self._connections.add(connection)
-            self._spawn(self._serve, connection, number)
+                self._changed.notify_all()
+            self._spawn(self._serve, connection, self.num_connections)
 
     def _serve(self, connection: socket.socket, number: int) -> None:
         stream = connection.makefile("rb")

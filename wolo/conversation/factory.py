@@ -239,7 +239,8 @@ class _Requests:
             limit_wait=make_limit_wait(config.settings.retry, attended=state.options.attended),
             extend=env.hooks.extensions.extend if env.hooks.extensions else None,
         )
-        self.asker = make_asker(self.access, choice, state.fallbacks)
+        self.ahead: list[Callable[[], object]] = []
+        self.asker = make_asker(replace(self.access, ahead=self.ahead), choice, state.fallbacks)
         self.account = Account(config.settings.limits)
 
 
@@ -263,6 +264,7 @@ class _Outlets:
 
             self.run_hook = HookFunctions(state.options.hook_functions, facts, self.run_hook).run
         self.recorder = Recorder(state.sink, state.sink.session_id, has_hooks=self.run_hook is not None)
+        self.recorder.ahead = requests.ahead
         events = self.events = EventStream(self.recorder, state.sink, env.tracking, env.shell.processes)
         self.telemetry: Telemetry | None = None
         self.notices = Notices()

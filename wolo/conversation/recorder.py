@@ -81,6 +81,8 @@ class Recorder:
         self._background_save: Future[None] | None = None
         """A save that nothing awaits (yet), with the waiting answer."""
         self._first_call = ""
+        self.ahead: list[Callable[[], object]] = []
+        """What is done while the first prompt is saved, each when the loop is idle. Errors are those of the question."""
         self._running: dict[str, tuple[str, ToolPart]] = {}
         """Message id and part of each running call, by the id of the part."""
 
@@ -95,6 +97,7 @@ class Recorder:
                 elif self._timer is None:
                     self._start_timer()
             case events.TurnStarted(prompt=prompt):
+                asyncio.get_running_loop().call_soon(self._prepare)
                 await self.save(MessageEntry(message=prompt))
             case events.RequestStarted():
                 await self._save_waiting()
@@ -143,6 +146,12 @@ class Recorder:
             case events.CallEnded(part=part, message_id=message_id):
                 self._running.pop(part.id, None)
                 await self.save(ResultsEntry(message_id=message_id, parts=(part,)))
+
+    def _prepare(self) -> None:
+        if self.ahead:
+            with suppress(Exception):
+                self.ahead.pop(0)()
+            asyncio.get_running_loop().call_soon(self._prepare)
 
     async def save(self, *entries: AnyEntry) -> None:
         """In one commit with a waiting answer."""

@@ -122,10 +122,12 @@ class LazyModelClient:
             self._client.think(level)
         self._choice = replace(self._choice, thinking=level)
 
+    def open(self) -> ModelClient:
+        self._client = self._client or self._open(self._choice)
+        return self._client
+
     def ask(self, question: ModelQuestion, listener: Listener) -> Coroutine[Any, Any, Message]:
-        if self._client is None:
-            self._client = self._open(self._choice)
-        return self._client.ask(question, listener)
+        return self.open().ask(question, listener)
 
     async def close(self) -> None:
         if self._client:

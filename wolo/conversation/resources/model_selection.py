@@ -283,6 +283,8 @@ class ModelAccess(Struct, frozen=True, kw_only=True):
     extend: Callable[[ModelClient], ModelClient] | None = None
     """Lets extensions change requests; None: there are none."""
     key_caches: KeyCaches = field(default_factory=dict)
+    ahead: list[Callable[[], object]] | None = None
+    """Gets what can be done ahead of the first question; each may add more, and raise what the question would."""
 
 
 def make_asker(
@@ -293,7 +295,7 @@ def make_asker(
     if access.limit_wait is not None:
         from wolo.models.limit_wait import PromptWaits, ResumingModelClient
 
-        client = ResumingModelClient(client, PromptWaits(access.limit_wait), partial(_to, access))
+        client = ResumingModelClient(client, PromptWaits(access.limit_wait), partial(_to, replace(access, ahead=None)))
     return RedactingAsker(access.extend(client) if access.extend else client, access.secrets)
 
 
@@ -330,7 +332,7 @@ def _bare(access: ModelAccess, choice: ModelChoice, fallbacks: tuple[ModelChoice
         from wolo.models.local.embedded import EmbeddedModel
 
         EmbeddedModel(second, access.places, access.cwd)  # raises ConfigError now rather than in the middle of a turn
-    open_second = partial(_bare, access, second, tuple(rest), after_any_error=after_any_error)
+    open_second = partial(_bare, replace(access, ahead=None), second, tuple(rest), after_any_error=after_any_error)
     return FallbackModelClient(first, second, open_second, after_any_error=after_any_error)
 
 
@@ -345,10 +347,13 @@ def _to(access: ModelAccess, choice: ModelChoice, *, has_fallback: bool = False)
 
     # Without a terminal the request follows at once, so they load while the project is read.
     certificates = None if access.attended or access.transport else certificates_of(choice)
+    client = LazyModelClient(choice, partial(_over_network, access, has_fallback, certificates))
     if choice.provider.name in access.settings.providers:
         # A custom provider may be misconfigured: report it at once
-        return _over_network(access, has_fallback, certificates, choice)
-    return LazyModelClient(choice, partial(_over_network, access, has_fallback, certificates))
+        return client.open()
+    if access.ahead is not None:
+        access.ahead.append(client.open)
+    return client
 
 
 def _over_network(
@@ -371,7 +376,6 @@ def _over_network(
         secrets=lambda: access.secrets.exact,
     )
     transport = access.transport or HttpTransport(certificates=certificates_of(choice) if access.attended else certificates)
-
     if choice.provider.auth in CLOUDS or choice.key_command:
         from wolo.models.cloud.cloud_transport import add_credentials
 
@@ -381,6 +385,8 @@ def _over_network(
             caches=access.key_caches,
             on_key=lambda key: access.secrets.learn(keys.request_secrets(replace(choice, api_key=key))),
         )
+    elif isinstance(transport, HttpTransport) and access.ahead is not None:
+        access.ahead.append(partial(transport.connect, choice.base_url))
 
     def open_plain(choice: ModelChoice) -> ModelClient:
         return HttpModelClient(choice, format_of(choice), transport, options)
@@ -394,5 +400,8 @@ def _over_network(
         return LocalDriver(LocalChat(transport, server_of(choice, facts)), choice, access.cwd, open_plain)
 
     if access.transport is None and driving.may_differ(choice):
-        return driving.DrivenModelClient(choice, transport, cache, open_driver)
+        driven = driving.DrivenModelClient(choice, transport, cache, open_driver)
+        if access.ahead:  # it connects ahead, too
+            access.ahead.append(driven.look_ahead)
+        return driven
     return open_plain(choice)

@@ -39,6 +39,7 @@ class DirectConnection(asyncio.Protocol):
         self._idle = idle
         self._loop = asyncio.get_running_loop()
         self._response: DirectResponse | None = None
+        self.was_asked = False
         self.has_received = False
         """Since the last request."""
         self.is_writing = False
@@ -77,7 +78,7 @@ class DirectConnection(asyncio.Protocol):
     async def ask(self, head: bytes, call: HttpCall) -> DirectResponse:
         """Sends the request and reads the head of the response."""
         response = self._response = DirectResponse(self, call)
-        self.has_received = False
+        self.was_asked, self.has_received = True, False
         try:
             if len(call.body) < LARGE_BODY_BYTES:  # beyond, copying takes longer than a second write
                 self.transport.write(head + call.body)
@@ -134,6 +135,7 @@ class DirectResponse:
         self._interim_count = 0
         self._deadline = inf
         """Of the first event."""
+        self._is_alone = call.is_alone
         self._is_head_read = self._has_begun = self._is_complete = self._may_keep = False
         self._failure: Exception | None = None
 
@@ -178,7 +180,7 @@ class DirectResponse:
         self._has_begun = True
 
     async def close(self) -> None:
-        if self._is_complete and self._may_keep and not self._pieces:
+        if self._is_complete and self._may_keep and not (self._pieces or self._is_alone):
             self._connection.release()
         else:
             self._connection.abort()

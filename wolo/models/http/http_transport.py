@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import sys
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, cast
 from urllib.parse import SplitResult, quote, urlsplit
 
 from wolo.errors import WoloError
@@ -16,7 +18,7 @@ from wolo.formats.format import Framing
 from wolo.models.address import DEFAULT_PORTS, proxy_for
 from wolo.models.headers import may_be_set
 from wolo.models.http import network_errors, response_body, tls, transport
-from wolo.models.http.direct_connection import CONNECT_S, KEEP_ALIVE_S, DirectConnection, DirectResponse
+from wolo.models.http.direct_connection import CONNECT_S, KEEP_ALIVE_S, DirectConnection, DirectResponse, Place
 
 if TYPE_CHECKING:
     import ssl
@@ -41,28 +43,25 @@ class HttpTransport:
         self._proxied: dict[tuple[str, bool], ProxiedConnections] = {}
         self._certificates = certificates
 
+    def connect(self, url: str) -> None:
+        """Begins to connect for the next request, which gets the errors. Does nothing where a proxy is used."""
+        if not proxy_for(url, self._environ):
+            self._direct.connect(url, self._trusting)
+
     async def send(self, call: transport.HttpCall) -> AsyncGenerator[transport.Batch, None]:
         proxy = proxy_for(call.url, self._environ)
-        try:
+        with _describe_errors(call, proxy, answering=False):
             response = await self._open(call, proxy)
-        except WoloError:
-            raise
-        except Exception as error:
-            raise network_errors.describe_network_error(error, call, proxy=proxy, answering=False) from error
         try:
-            async for batch in await response_body.read_batches(response, call):
-                yield batch
-        except (WoloError, transport.HttpStatusError):
-            raise
-        except Exception as error:
-            raise network_errors.describe_network_error(error, call, proxy=proxy, answering=True) from error
+            with _describe_errors(call, proxy, answering=True):
+                async for batch in await response_body.read_batches(response, call):
+                    yield batch
         finally:
             await response.close()
 
     async def fetch(self, call: transport.HttpCall) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of any kind, whatever the status; redirects are not followed. Raises ProviderError."""
-        proxy = proxy_for(call.url, self._environ)
-        try:
+        with _describe_errors(call, proxy := proxy_for(call.url, self._environ), answering=False):
             response = await self._open(call, proxy)
             try:
                 body = b""
@@ -71,10 +70,6 @@ class HttpTransport:
                 return response.status, response.headers, body
             finally:
                 await response.close()
-        except WoloError:
-            raise
-        except Exception as error:
-            raise network_errors.describe_network_error(error, call, proxy=proxy, answering=False) from error
 
     async def close(self) -> None:
         await self._direct.close()
@@ -105,6 +100,16 @@ class HttpTransport:
         return await asyncio.wrap_future(self._certificates)
 
 
+@contextmanager
+def _describe_errors(call: transport.HttpCall, proxy: str, *, answering: bool) -> Iterator[None]:
+    try:
+        yield
+    except (WoloError, transport.HttpStatusError):
+        raise
+    except Exception as error:
+        raise network_errors.describe_network_error(error, call, proxy=proxy, answering=answering) from error
+
+
 HANDSHAKE_S = 15.0
 HAPPY_EYEBALLS_S = 0.25
 """Head start of one address of a host before the next is tried as well (RFC 8305)."""
@@ -117,6 +122,19 @@ class DirectConnections:
 
     def __init__(self) -> None:
         self._idle: list[DirectConnection] = []
+        self._connecting: dict[Place, asyncio.Task[None]] = {}
+
+    def connect(self, url: str, load_context: Callable[[], Awaitable[ssl.SSLContext]]) -> None:
+        """The connection joins the idle ones. Does nothing if there are some."""
+
+        async def connect(place: Place) -> None:
+            context = await load_context() if place[0] == "https" else None
+            (await _connect(DirectConnection(place, self._idle), context)).release()
+
+        if not (self._idle or self._connecting):
+            place = _place_of(_parse(url))
+            task = self._connecting[place] = asyncio.create_task(connect(place))
+            task.add_done_callback(lambda task: task.cancelled() or task.exception())  # there may be no request
 
     async def open(self, call: transport.HttpCall, headers: Mapping[str, str], context: ssl.SSLContext | None) -> DirectResponse:
         """Sends the request and reads the head of the response. Raises NetworkFailure or OSError.
@@ -124,7 +142,7 @@ class DirectConnections:
         A kept connection may have been closed by the server: then the request is sent once more, on a new one.
         """
         target = _parse(call.url)
-        place = (target.scheme, target.hostname or "", target.port or DEFAULT_PORTS[target.scheme])
+        place = _place_of(target)
         host = target.netloc.removesuffix(f":{DEFAULT_PORTS[target.scheme]}")
         path = quote(target.path or "/", safe="/%:@!$&'()*+,;=~")
         query = f"?{quote(target.query, safe='/%:@!$&()*+,;=~?')}" if target.query else ""
@@ -137,20 +155,29 @@ class DirectConnections:
         head = "\r\n".join((*lines, f"content-length: {len(call.body)}", "", "")).encode()
         # The connection used last, without those that are closed, too old or of another event loop
         loop, oldest = asyncio.get_running_loop(), time.monotonic() - KEEP_ALIVE_S
+        task = None if call.is_alone else self._connecting.pop(place, None)
+        if task and task.get_loop() is loop:
+            await task
         for each in [each for each in self._idle if not each.is_usable(loop) or each.idle_since <= oldest]:
             self._idle.remove(each)
             each.abort()
-        kept = next((each for each in reversed(self._idle) if each.place == place), None)
+        kept = next((each for each in reversed(self._idle) if each.place == place and not call.is_alone), None)
         if kept is not None:
             self._idle.remove(kept)
+            was_asked = kept.was_asked
             try:
                 return await kept.ask(head, call)
             except transport.NetworkFailure as failure:
-                if type(failure) is not transport.NetworkFailure or kept.has_received:
+                if type(failure) is not transport.NetworkFailure or kept.has_received or not was_asked:
                     raise
         return await (await _connect(DirectConnection(place, self._idle), context)).ask(head, call)
 
     async def close(self) -> None:
+        for task in self._connecting.values():
+            if task.get_loop() is asyncio.get_running_loop():
+                task.cancel()
+                await asyncio.wait([task])
+        self._connecting.clear()
         for connection in self._idle:
             connection.abort()
         self._idle.clear()
@@ -159,6 +186,8 @@ class DirectConnections:
 
 async def _connect(connection: DirectConnection, context: ssl.SSLContext | None) -> DirectConnection:
     scheme, host, port = connection.place
+    # As text it loads the tables of IDNA; truststore, on other systems, takes nothing else.
+    name = cast("str", host.encode()) if sys.platform == "linux" else host
     try:
         async with asyncio.timeout(CONNECT_S):
             # An address is connected to without a race, which loses its socket if it is cancelled as it ends.
@@ -168,7 +197,7 @@ async def _connect(connection: DirectConnection, context: ssl.SSLContext | None)
                 host,
                 port,
                 ssl=context,
-                server_hostname=host if scheme == "https" else None,
+                server_hostname=name if scheme == "https" else None,
                 ssl_handshake_timeout=HANDSHAKE_S if scheme == "https" else None,
                 happy_eyeballs_delay=None if is_address else HAPPY_EYEBALLS_S,
             )
@@ -182,6 +211,10 @@ async def _connect(connection: DirectConnection, context: ssl.SSLContext | None)
         number = int(numbers[-1]) if numbers else 0
         raise (OSError(number, os.strerror(number)) if number else error) from error
     return connection
+
+
+def _place_of(target: SplitResult) -> Place:
+    return target.scheme, target.hostname or "", target.port or DEFAULT_PORTS[target.scheme]
 
 
 def _parse(url: str) -> SplitResult:

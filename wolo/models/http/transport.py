@@ -36,6 +36,8 @@ class HttpCall(Struct, frozen=True):
     """Between two reads the kernel holds what comes: it wakes nobody."""
     framing: Framing = "sse"
     method: Literal["POST", "GET", "PUT"] = "POST"
+    is_alone: bool = False
+    """On a connection of its own, which is not kept."""
 
 
 class Batch(Struct, frozen=True):

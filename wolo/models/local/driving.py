@@ -150,6 +150,7 @@ class DrivenModelClient(protocol.LazyModelClient):
     def __init__(self, choice: ModelChoice, transport: Transport, cache: Path, open_driver: OpenDriver) -> None:
         super().__init__(choice, open_driver)
         self._place, self._transport, self._cache = (choice.provider.name, choice.base_url, choice.model.id), transport, cache
+        self._looking: asyncio.Task[ServerFacts] | None = None
         self._facts: ServerFacts | None = None
         """Just looked up, for a first question that has no answer yet."""
         self._nudged = ""
@@ -157,10 +158,14 @@ class DrivenModelClient(protocol.LazyModelClient):
         self._longest: int | None = None
         """Limit of an answer that has no other; None: a large model."""
 
+    def look_ahead(self) -> None:
+        """Looks up before the first question."""
+        self._looking = asyncio.create_task(self._look_up())
+
     async def ask(self, question: protocol.ModelQuestion, listener: protocol.Listener) -> Message:
         if self._client is None:
-            choice = self._choice
-            facts = await self._look_up()
+            choice, looking, self._looking = self._choice, self._looking, None
+            facts = await (looking or self._look_up())
             if choice.drive is None:
                 decision = decide(choice, facts)
                 choice = replace(choice, drive=decision.mode)
@@ -190,20 +195,13 @@ class DrivenModelClient(protocol.LazyModelClient):
 
     async def _look_up(self) -> ServerFacts:
         valid_until_s, facts = _recent.get(self._place, (0.0, None))
-        if facts is not None and time.monotonic() < valid_until_s:
-            return facts
-        from wolo.models.http.http_transport import HttpTransport  # noqa: PLC0415  # loaded by the first question
-        from wolo.models.http.tls import certificates_of  # noqa: PLC0415  # as above
-
-        # The connection of a look-up is not kept: a request on it might be sent twice
-        transport = HttpTransport(certificates=certificates_of(self._choice))
-        try:
-            facts = self._facts = await known_facts(transport, self._choice, self._cache)
-            return facts
-        finally:
-            await transport.close()
+        if facts is None or time.monotonic() >= valid_until_s:
+            facts = self._facts = await known_facts(self._transport, self._choice, self._cache)
+        return facts
 
     async def close(self) -> None:
+        if self._looking:
+            self._looking.cancel()
         await super().close()
         await self._transport.close()
 
@@ -326,7 +324,9 @@ def root_of(base_url: str) -> str:
 async def _get(transport: Transport, choice: ModelChoice, url: str, body: bytes = b"") -> Mapping[str, Any] | None:
     headers = {**request_headers(choice), "accept": "application/json"}
     method: Literal["POST", "GET"] = "POST" if body else "GET"
-    call = HttpCall(url=url, body=body, headers=headers, first_byte_s=LOOK_UP_S, idle_s=LOOK_UP_S, method=method)
+    call = HttpCall(
+        url=url, body=body, headers=headers, first_byte_s=LOOK_UP_S, idle_s=LOOK_UP_S, method=method, is_alone=True
+    )  # a request on a connection that is kept may be sent twice
     document: Any = None
     try:
         async for batch in transport.send(call):
