@@ -17,7 +17,7 @@ from wolo.errors import WoloError
 from wolo.formats.format import Framing
 from wolo.models.address import DEFAULT_PORTS, proxy_for
 from wolo.models.headers import may_be_set
-from wolo.models.http import network_errors, response_body, tls, transport
+from wolo.models.http import response_body, tls, transport
 from wolo.models.http.direct_connection import CONNECT_S, KEEP_ALIVE_S, DirectConnection, DirectResponse, Place
 
 if TYPE_CHECKING:
@@ -107,7 +107,9 @@ def _describe_errors(call: transport.HttpCall, proxy: str, *, answering: bool) -
     except (WoloError, transport.HttpStatusError):
         raise
     except Exception as error:
-        raise network_errors.describe_network_error(error, call, proxy=proxy, answering=answering) from error
+        from wolo.models.http.network_errors import describe_network_error  # noqa: PLC0415  # most requests have an answer
+
+        raise describe_network_error(error, call, proxy=proxy, answering=answering) from error
 
 
 HANDSHAKE_S = 15.0

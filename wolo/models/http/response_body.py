@@ -12,7 +12,6 @@ from urllib.parse import urljoin
 
 from wolo.errors import BadAnswer, Unavailable
 from wolo.models.address import display_url, host_of
-from wolo.models.http.network_errors import PROXY_HINT
 from wolo.models.http.transport import PATIENCE, Batch, HttpCall, HttpStatusError, InvalidResponse, NetworkFailure, Response
 
 if TYPE_CHECKING:
@@ -332,6 +331,8 @@ async def _refusal(response: Response, call: HttpCall) -> Exception:
             status=status,
         )
     if status == 407:
+        from wolo.models.http.network_errors import PROXY_HINT  # noqa: PLC0415  # few proxies want a password
+
         message = f"The proxy for {host_of(call.url)} requires a user name and password."
         return BadAnswer(message, hint=PROXY_HINT, status=status)
     body = b""
