@@ -2,7 +2,8 @@
 
 `python benchmarks/local_tasks.py --model qwen2.5-coder-0.5b --agents wolo,pi --seeds 0-35` serves the embedded model with
 llama.cpp and asks every agent the same. `--embedded` leaves the server out. Seed and temperature of requests are set on
-their way to the server.
+their way to the server. `--tasks FILE` takes tasks that somebody wrote, instead of drawing them: a Python file with `TASKS`,
+a list of the fields of `Task`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import http.client
 import json
 import os
 import platform
+import runpy
 import shutil
 import signal
 import subprocess
@@ -25,9 +27,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
-from local_task_grammar import KINDS, Task, draw
+from local_task_grammar import Task, draw
 
 ROOT = Path(__file__).parent.parent
 KEY = "bench"
@@ -122,11 +125,12 @@ class Agent:
         (self._home / ".codex" / "config.toml").write_text("\n".join((*lines, *more, "")))
 
 
-def do(agent: Agent, task: Task, model: str, seed: int, limit_s: float) -> Outcome:
+def do(agent: Agent, task: Task, model: str, seed: int, limit_s: float, keep: str = "") -> Outcome:
     with tempfile.TemporaryDirectory(prefix="local-task-") as folder:
         work = Path(folder, "work")
         work.mkdir()
         for name, text in task.files.items():
+            (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_text(text, encoding="utf-8")
         before = _contents(work)
         began = time.monotonic()
@@ -154,6 +158,8 @@ def do(agent: Agent, task: Task, model: str, seed: int, limit_s: float) -> Outco
         fault = "the answer was written to a file" if changed and task.kind == "question" else _fault(task.check, work, output)
         fault = "content was lost" if lost and not fault else fault
         last = (output.read_text(errors="replace") + Path(folder, "errors").read_text(errors="replace")).strip()[-300:]
+        if keep:
+            shutil.copytree(folder, Path(keep, f"{agent.name}-{seed}"), dirs_exist_ok=True)
     passed = not fault and code == 0
     reason = "" if passed else f"{fault or 'exit code'} | {last}"
     return Outcome(agent.name, model, seed, task.kind, task.name, passed, code, lost, round(seconds, 1), reason)
@@ -257,7 +263,10 @@ class _Relayed(BaseHTTPRequestHandler):
 def main(argv: Sequence[str] | None = None) -> None:
     asked = _arguments().parse_args(argv)
     first, _, last = asked.seeds.partition("-")
-    tasks = {seed: draw(seed) for seed in range(int(first), int(last or first) + 1, asked.every)}
+    numbers = range(int(first), int(last or first) + 1, asked.every)
+    written = [Task(**{key: each[key] for key in each.keys() & Task.__match_args__}) for each in _written(asked.tasks)]
+    tasks = {seed: written[seed] if written else draw(seed) for seed in numbers if not written or seed < len(written)}
+    kinds = asked.kinds.split(",") if asked.kinds else dict.fromkeys(task.kind for task in tasks.values())
     agents = [name for name in asked.agents.split(",") if name == "wolo" or shutil.which(name)]
     with contextlib.ExitStack() as stack:
         relay = None
@@ -270,17 +279,21 @@ def main(argv: Sequence[str] | None = None) -> None:
             model = asked.model if relay else f"local/{asked.model}"
             agent = Agent(name, home / name, relay.url if relay else "", model, asked.mode, asked.window)
             for seed, task in tasks.items():
-                if task.kind not in asked.kinds.split(","):
+                if task.kind not in kinds:
                     continue
                 if relay:
                     relay.seed = seed
-                done.append(outcome := do(agent, task, model, seed, asked.limit))
+                done.append(outcome := do(agent, task, model, seed, asked.limit, asked.keep))
                 verdict = "ok  " if outcome.passed else "CLAIMS" if outcome.claims else "FAIL"
                 print(verdict, name, task.kind, task.name, f"{outcome.seconds} s", repr(outcome.fault[:400]), flush=True)
                 if asked.out:
                     with Path(asked.out).open("a") as lines:
                         lines.write(json.dumps(asdict(outcome)) + "\n")
         print(table(done, asked.mode or "chosen by wolo"))
+
+
+def _written(path: str) -> list[dict[str, Any]]:
+    return list(runpy.run_path(path)["TASKS"]) if path else []
 
 
 def _arguments() -> argparse.ArgumentParser:
@@ -290,11 +303,13 @@ def _arguments() -> argparse.ArgumentParser:
     parser.add_argument("--embedded", action="store_true", help="without a server; wolo only, one deterministic seed")
     parser.add_argument("--agents", default="wolo", help="wolo, pi, codex and opencode, with commas")
     parser.add_argument("--mode", default="", help="driving mode of wolo")
-    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--kinds", default="", help="only these, with commas")
+    parser.add_argument("--tasks", default="", metavar="FILE", help="tasks of this file by their numbers, not drawn ones")
     parser.add_argument("--seeds", default="0-11", metavar="FIRST-LAST", help="tasks to draw; 1000-1099 are for measuring alone")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only each Nth of them")
     parser.add_argument("--window", type=int, default=8192, help="tokens of the served model; codex and opencode need 16384")
     parser.add_argument("--limit", type=float, default=300, help="seconds for a task")
+    parser.add_argument("--keep", default="", metavar="FOLDER", help="keep what every agent made and printed there")
     parser.add_argument("--out", default="", help="file to which every outcome is added as a JSON line")
     return parser
 
@@ -302,16 +317,17 @@ def _arguments() -> argparse.ArgumentParser:
 def table(done: Sequence[Outcome], mode: str) -> str:
     """Solved of all by kind, in Markdown."""
     day = datetime.datetime.now(tz=datetime.UTC).date()
+    kinds = [*dict.fromkeys(outcome.kind for outcome in done)]
     lines = [
         f"{day}, {platform.machine()}, {os.cpu_count()} cores, mode {mode}",
         "",
-        f"| agent, model | {' | '.join(KINDS)} | all | false success | lost content | stopped at the limit | median s |",
-        "|---|" + "---|" * (len(KINDS) + 5),
+        f"| agent, model | {' | '.join(kinds)} | all | false success | lost content | stopped at the limit | median s |",
+        "|---|" + "---|" * (len(kinds) + 5),
     ]
     for key in dict.fromkeys((outcome.agent, outcome.model) for outcome in done):
         own = [outcome for outcome in done if (outcome.agent, outcome.model) == key]
         cells = []
-        for kind in KINDS:
+        for kind in kinds:
             of_kind = [outcome.passed for outcome in own if outcome.kind == kind]
             cells.append(f"{sum(of_kind)} of {len(of_kind)}" if of_kind else "–")
         seconds = sorted(outcome.seconds for outcome in own)[len(own) // 2]
