@@ -354,6 +354,13 @@ async def test_command_runs_in_shell_and_prints_the_answer(script: Script) -> No
     assert "hello" in turn.ended.answer
 
 
+@pytest.mark.parametrize("command", ["git reset --hard HEAD", "ls; rm -r build", "find . -delete", "cat a > b", "echo $(rm a)"])
+async def test_question_runs_no_command_with_effects(script: Script, command: str) -> None:
+    turn = await script.turn("Is my last commit still there?", said("shell"), text(command), text("It is."))
+    assert calls_of(turn) == []
+    assert turn.ended.answer == "It is."
+
+
 async def test_failed_command_is_no_answer(script: Script) -> None:
     turn = await script.turn("How many lines has the program?", said("shell"), text("wc -l < gone"))
     assert turn.ended.exit_code == 1

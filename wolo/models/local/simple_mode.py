@@ -25,7 +25,7 @@ from wolo.models.local import simple_texts as texts
 from wolo.models.local.checks import run_check
 from wolo.models.local.checks.asked_parts import asked_names, asked_parts, asked_sum, expected_values, means, missing_texts
 from wolo.models.local.checks.kept_content import asked_rename
-from wolo.models.local.checks.requested_work import asks_for, is_about_words, wants_answer
+from wolo.models.local.checks.requested_work import asks_for, is_about_words, is_harmless, wants_answer
 from wolo.models.local.local_chat import Sampling
 from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
 from wolo.models.local.simple_context import Effort, ProjectNames, SimpleStep, free_name, meant_file, named_files
@@ -105,7 +105,8 @@ async def start(step: SimpleStep) -> Message:
                 request = f"{request} ({step.turn.recent_path})"
             sampling = Sampling(max_tokens=simple_runs.COMMAND_TOKENS, stop=("\n",))
             command = (await step.response.complete(texts.command(request), sampling)).text.strip().strip("`").strip()
-            return await (step.call("shell", {"command": command}) if command else _talk(step))
+            may_run = command and (is_harmless(command) or not wants_answer(step.question))
+            return await (step.call("shell", {"command": command}) if may_run else _talk(step))
         case _:
             return await _talk(step)
 

@@ -54,6 +54,18 @@ _LOOKING: Final = re.compile(
     r"(?:ls|cat|head|tail|pwd|echo|printf|grep|rg|find|wc|which|type|file|stat|tree|python3?|node|bash|sh|ruby|pytest|less|diff|date"
     r"|git (?:status|log|diff|show|branch))\b"
 )
+_HOW_TO: Final = re.compile(
+    r"\bhow (?:do|can|could|should|would) (?:i|we|you|one)\b|\bhow to\b|\bwie (?:kann|soll|mache?|geht|lösche|bekomme)\b"
+    r"|c[óo]mo (?:puedo|se|hago)\b"
+    r"|\bcomment (?:puis|peut|faire|on)\b|\bcomo (?:posso|faço|se)\b|\bcome (?:posso|si|faccio)\b"
+    r"|\bкак (?:мне|можно|\w+ть)\b|怎么|如何|どうやって|どうすれば|كيف",
+    re.I,
+)
+"""Questions for a way to do something, which running a command would not answer."""
+_SHOWING: Final = re.compile(
+    r"(?:ls|cat|head|tail|pwd|echo|printf|grep|rg|find|wc|which|type|file|stat|tree|diff|date$|df|du|free|uptime|uname|ps|id|whoami|lsof|sort|uniq|cut|nl"
+    r"|git (?:status|log|diff|show|blame|ls-files|remote -v|branch(?: -[avr]+)?$))(?![\w-])"
+)
 _READING: Final = "read grep glob todo ask present_plan fetch web_search skill find_tools expand_message remember"
 
 
@@ -90,9 +102,15 @@ def wants_answer(request: str) -> bool:
 
 def is_about_words(request: str) -> bool:
     """A question for a command, or one in another language than English without a file or folder: no command answers it."""
-    if re.match(r"\s*(?:which|what)\b[\w ]{,20}\bcommand\b", request, re.I):
+    if re.match(r"\s*(?:which|what)\b[\w ]{,20}\bcommand\b", request, re.I) or _HOW_TO.search(request):
         return asks_to_know(request)
     return asks_to_know(request) and not _ASKING.match(request) and not _FILES.search(request)
+
+
+def is_harmless(command: str) -> bool:
+    """Tells whether a command, or a chain of pipes, only shows something: what may answer a question."""
+    is_more = re.search(r"[>&;$`\n]|\s--?(?:o|output|delete|exec\w*|ok\w*|fprint\w*|fls|set?|[Ii])\b", command)
+    return not is_more and all(_SHOWING.match(each.strip()) for each in command.split("|"))
 
 
 def was_done(work: Work, calls: Iterable[ToolPart]) -> bool:
