@@ -189,8 +189,7 @@ async def test_foreign_question_is_no_command(script: Script) -> None:
 
 async def test_request_is_not_written_into_prose(script: Script) -> None:
     Path("list.md").write_text("- milk\n")
-    echo = text("- milk\n- put eggs on the list\n")
-    turn = await script.turn("put eggs on the list in list.md", echo, text("- milk\n- eggs\n"))
+    turn = await script.turn("put eggs on the list in list.md", text("- put eggs on the list"), text("- eggs"))
     assert turn.ended.exit_code == 0
     assert Path("list.md").read_text() == "- milk\n- eggs\n"
 
@@ -253,7 +252,7 @@ async def test_binary_file_is_refused_with_a_sentence(script: Script) -> None:
 async def test_text_losing_most_lines_is_not_written(script: Script) -> None:
     Path("notes.md").write_text("one\ntwo\nthree\nfour\n")
     bad = text("~~~~markdown\nfive")
-    turn = await script.turn("add five to notes.md", bad, bad, bad)
+    turn = await script.turn("number the lines of notes.md", said("change"), bad, bad, bad)
     assert turn.ended.exit_code == 1
     assert Path("notes.md").read_text() == "one\ntwo\nthree\nfour\n"
 

@@ -154,6 +154,117 @@ async def test_test_against_the_stated_formula_is_corrected(script: Script) -> N
     assert turn.ended.exit_code == 0
 
 
+async def test_assertions_against_formula_are_corrected_together(script: Script) -> None:
+    wrong = "".join(f"    assert scale({number}) == 9\n" for number in (1, 2, 3))
+    tests = f"```python\nfrom a import scale\n\n\ndef test_scale():\n{wrong}".rstrip()
+    request = "Crea a.py con scale(n), que devuelve n + 1, y test_a.py, que prueba scale con pytest."
+    turn = await script.turn(request, text("    return n + 1"), text(tests))
+    assert [call.tool for call in calls_of(turn)] == ["write", "write", "shell", "write", "shell"]
+    assert turn.ended.exit_code == 0
+
+
+SHOUT = "```python\ndef shout(text):\n    return text.upper()"
+WHISPER = "```python\ndef shout(text):\n    return text.lower()"
+SAME = "```python\ndef shout(text):\n    result = text.upper()\n    return result"
+TWICE = "```python\ndef shout(text):\n    return text * 2"
+
+
+async def test_second_version_of_same_code_is_enough(script: Script) -> None:
+    turn = await script.turn("write a.py with a function shout for loud text", text(SHOUT), text(SHOUT))
+    assert [call.tool for call in calls_of(turn)] == ["write", "shell"]
+    assert turn.ended.answer.endswith("Checked: runs, another version has the same results.")
+
+
+async def test_version_with_agreement_stands(script: Script) -> None:
+    turn = await script.turn("write a.py with a function shout for loud text", text(WHISPER), text(SHOUT), text(SAME))
+    assert [call.tool for call in calls_of(turn)] == ["write", "shell", "write"]
+    assert Path("a.py").read_text() == SHOUT.removeprefix("```python\n") + "\n"
+    assert turn.ended.exit_code == 0
+
+
+async def test_versions_that_all_disagree_are_no_success(script: Script) -> None:
+    turn = await script.turn("write a.py with a function shout for loud text", text(WHISPER), text(SHOUT), text(TWICE))
+    assert turn.ended.exit_code == 1
+    assert turn.ended.error is not None
+    assert "three versions of it disagree: shout('x') gives 'x' / 'X' / 'xx'" in turn.ended.error.message
+
+
+async def test_example_of_request_chooses_the_version(script: Script) -> None:
+    request = "write a.py with a function shout: `abc` becomes `ABC`"
+    turn = await script.turn(request, text(WHISPER), text(TWICE), text(SHOUT))
+    assert Path("a.py").read_text() == SHOUT.removeprefix("```python\n") + "\n"
+    assert turn.ended.exit_code == 0
+
+
+async def test_repair_changing_no_result_is_repeated(script: Script) -> None:
+    Path("a.py").write_text("def mean(values):\n    return sum(values) / (len(values) - 1)\n")
+    same = "```python\ndef mean(values):\n    total = sum(values)\n    return total / (len(values) - 1)"
+    right = "```python\ndef mean(values):\n    return sum(values) / len(values)"
+    turn = await script.turn("mean in a.py is wrong, fix it", text(same), text(same), text(right))
+    assert "it behaves as before, mean([4, 1, 4, 9]) gives 6.0" in script.asked(-1)
+    assert Path("a.py").read_text() == right.removeprefix("```python\n") + "\n"
+    assert turn.ended.exit_code == 0
+
+
+async def test_printed_numbers_of_versions_are_compared(script: Script) -> None:
+    wrong, right = text("```python\nfor number in (1, 3, 5):\n    print(number)"), text("```python\nprint([2, 4, 6])")
+    again = text("```python\nfor number in range(2, 7, 2):\n    print(number)")
+    turn = await script.turn("write even.py that prints the first three even numbers", wrong, right, again)
+    assert Path("even.py").read_text() == "print([2, 4, 6])\n"
+    assert turn.ended.exit_code == 0
+
+
+@pytest.mark.parametrize("body", ["open(text, 'w')", "__import__('os').remove(text)", "text.__class__", "input()"])
+async def test_code_with_effects_is_not_compared(script: Script, body: str) -> None:
+    await script.turn("write a.py with a function shout for loud text", text(f"```python\ndef shout(text):\n    return {body}"))
+    assert len(script.server.requests) == 1
+
+
+async def test_output_for_an_argument_fits_its_template(script: Script) -> None:
+    bad, good = 'echo "Hello, $2!"', 'echo "Hello, $1!"'
+    request = 'write hello.sh: it takes a name and prints "Hello, NAME!"'
+    turn = await script.turn(request, text(f"```bash\n{bad}"), text(" Eve"), text(f"```bash\n{good}"), text(" Eve"))
+    assert "it does not print “Hello, Eve!” for the argument Eve" in script.asked(2)
+    assert turn.ended.exit_code == 0
+
+
+async def test_test_of_existing_code_gets_its_values(script: Script) -> None:
+    code = "def initials(name):\n    return ''.join(part[0] for part in name.split())\n"
+    Path("names.py").write_text(code)
+    tests = f"```python\n{code}\n\ndef test_initials():\n    assert initials('Ada Love') == 'ADA'\n    assert initials('') == ''"
+    turn = await script.turn("write pytest tests for initials of names.py in test_names.py", text('"create"'), text(tests))
+    assert [call.tool for call in calls_of(turn)] == ["write", "shell", "write", "shell"]
+    assert "from names import initials" in Path("test_names.py").read_text()
+    assert "initials('Ada Love') == 'AL'" in Path("test_names.py").read_text()
+    assert Path("names.py").read_text() == code
+    assert turn.ended.exit_code == 0
+
+
+async def test_every_stated_result_is_compared(script: Script) -> None:
+    request = "write a.py with every(items, n): every([1, 2, 3, 4], 2) -> [2, 4], and every([1, 2], 3) -> []"
+    bad = text("```python\ndef every(items, n):\n    return items[1::n] if len(items) > n else items")
+    good = text("```python\ndef every(items, n):\n    return items[n - 1 :: n]")
+    turn = await script.turn(request, bad, good)
+    assert "every([1, 2], 3) gives [1, 2], not []" in script.asked(-1)
+    assert turn.ended.exit_code == 0
+
+
+async def test_program_printing_its_argument_is_rewritten(script: Script) -> None:
+    Path("poem.txt").write_text("a\nlong line\n")
+    bad = text("import sys\n\nprint(max(sys.argv[1].split('\\n'), key=len))")
+    good = text("import sys\n\nprint(max(open(sys.argv[1]).read().split('\\n'), key=len))")
+    turn = await script.turn(
+        "write longest.py that takes a file, e.g. poem.txt, and prints its longest line",
+        text('"create"'),
+        bad,
+        text(" poem.txt"),
+        good,
+        text(" poem.txt"),
+    )
+    assert "it prints only its argument poem.txt" in script.asked(3)
+    assert turn.ended.exit_code == 0
+
+
 async def test_text_printed_too_rarely_is_rewritten(script: Script) -> None:
     once, thrice = text("```python\nprint('late train')"), text("```python\nfor _ in range(3):\n    print('late train')")
     turn = await script.turn("Crea a.py: imprime «late train» 3 veces.", once, thrice)

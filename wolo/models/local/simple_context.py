@@ -190,6 +190,8 @@ def named_files(request: str, names: ProjectNames) -> list[str]:
         is_product = path.suffix == ".js" and name[0].isupper()  # `Node.js` is a product, `node.js` may be a file
         if is_file or path.name in _WITHOUT_EXTENSION or (has_extension and not is_product):
             files.append(name)
+    lists = [name for name in files if re.fullmatch(r"\.\w+ignore", Path(name).name)]
+    files = lists or files  # other names are lines of it
     if folder := asked_folder(request):
         inside = {name: f"{folder}/{name}" for name in files if "/" not in name and not names.exists(name)}
         files = [inside.get(name, name) for name in files if name != folder]

@@ -22,14 +22,15 @@ from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.local import simple_runs, simple_texts
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.checks import run_check
+from wolo.models.local.checks import run_check, versions
 from wolo.models.local.checks.asked_parts import asked_names, asked_parts, asked_sum, expected_values, means, missing_texts
 from wolo.models.local.checks.kept_content import asked_rename
 from wolo.models.local.checks.requested_work import asks_for, is_about_words, is_harmless, wants_answer
 from wolo.models.local.local_chat import Sampling
 from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
+from wolo.models.local.moves import next_moved
 from wolo.models.local.simple_context import Effort, ProjectNames, SimpleStep, free_name, meant_file, named_files
-from wolo.models.local.simple_writer import OTHER_MODEL, change_place, excerpt_about, is_writable, write_file
+from wolo.models.local.simple_writer import OTHER_MODEL, change_place, comparison, excerpt_about, is_writable, write_file
 from wolo.models.provider import DriveMode
 
 ACTION_TOKENS: Final = 8
@@ -105,7 +106,9 @@ async def start(step: SimpleStep) -> Message:
                 request = f"{request} ({step.turn.recent_path})"
             sampling = Sampling(max_tokens=simple_runs.COMMAND_TOKENS, stop=("\n",))
             command = (await step.response.complete(texts.command(request), sampling)).text.strip().strip("`").strip()
-            may_run = command and (is_harmless(command) or not wants_answer(step.question))
+            may_run = command and (
+                is_harmless(command) or not wants_answer(request) or simple_runs.find_command(request) == command
+            )
             return await (step.call("shell", {"command": command}) if may_run else _talk(step))
         case _:
             return await _talk(step)
@@ -122,11 +125,11 @@ async def _choose_action(step: SimpleStep) -> simple_texts.Action:
     if wants_answer(step.question):
         is_of_folder = named or not is_about_words(step.question)
         actions = ("read", "list", "shell", "answer") if is_of_folder else ("read", "answer")
-    elif asks_for(step.question) == "change" and named and actions == ("create", "change"):
+    elif named and {"create", "change"} <= {*actions}:
         existing = [step.names.exists(name) for name in named]
         if all(existing):
-            actions = ("change",)
-        elif not any(existing) and not simple_runs.is_fix(step.question):
+            actions = ("change", "shell") if "shell" in actions and simple_runs.find_command(step.question) else ("change",)
+        elif asks_for(step.question) == "change" and not any(existing) and not simple_runs.is_fix(step.question):
             actions = ("create",)
     if named:
         is_there = "read" in possible and any(map(step.names.exists, named))
@@ -160,6 +163,8 @@ async def _change(step: SimpleStep) -> Message:
         return tried
     named = named_files(step.question, step.names)
     missing = [name for name in named if not step.names.exists(name)]
+    if name := next_moved(step.question, step.names, ()):
+        return await (step.call("read", {"path": name}, plan="change") if step.names.exists(name) else write_file(step, name))
     if name := _rename_place(step):
         return await step.call("read", {"path": name}, plan="change")
     if missing and _MAKING.search(step.question):
@@ -303,7 +308,8 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
     written = [str(each.input.get("path")) for each in step.turn.written]
     if name := simple_runs.next_file(step.question, step.names, written):
         return await write_file(step, name)
-    name = simple_runs.next_change(step.question, step.names, written) or _rename_place(step, written)
+    name = next_moved(step.question, step.names, written) or simple_runs.next_change(step.question, step.names, written)
+    name = name or _rename_place(step, written)
     if "read" in step.tools and name:
         return await step.call("read", {"path": name}, plan="change")
     command = ""
@@ -311,7 +317,10 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
         path = str(call.input.get("path", ""))
         text = str(call.input.get("content") or await asyncio.to_thread(step.names.whole, path))
         earlier = next((str(each.input["command"]) for each in step.turn.calls if each.tool == "shell"), "")
-        command = _check_command(step, path, text) or earlier
+        command = _check_command(step, path, text)
+        if not earlier and run_check.PROBE not in command and path.endswith(".py"):
+            command = " && ".join(filter(None, (await comparison(step, path, text), command)))
+        command = command or ("" if run_check.COMPARED in earlier else earlier)
         runner = run_check.RUNNERS.get(Path(path).suffix.lower(), "")
         if not command and runner and simple_runs.takes_arguments(text):
             answer, sampling = "", Sampling(max_tokens=simple_runs.COMMAND_TOKENS, stop=("\n",))
@@ -325,14 +334,25 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
 
 def _check_command(step: SimpleStep, path: str, text: str) -> str:
     written = {str(call.input.get("path")): str(call.input.get("content", "")) for call in step.turn.written} | {path: text}
-    formula = next(filter(None, (run_check.formula_command(*each, step.question) for each in written.items())), "")
+    tested = "\n".join(content for name, content in written.items() if simple_runs.is_test(name))
+    formula = next(filter(None, (run_check.formula_command(*each, step.question, tested) for each in written.items())), "")
     first = step.turn.calls[0]
     tried = str(first.input["command"]) if first.tool == "shell" else ""
     tests = run_check.PYTEST if re.search(r"\bpytest\b", step.question) and "pytest" not in tried else ""
+    by_name = {} if len(written) > 1 or not simple_runs.is_test(path) else _functions_of(step, text)
+    results = run_check.call_command(text, by_name)  # a test of what is there already
     probed = written if expected_values(step.question) else {path: text}
     probe = next(filter(None, (run_check.probe_command(*each, step.question) for each in probed.items())), "")
-    commands = dict.fromkeys(filter(None, (formula, tests, tried, probe)))
+    tests = tests or (run_check.PYTEST if results else "")
+    commands = dict.fromkeys(filter(None, (formula, results, tests, tried, probe)))
     return " && ".join(commands) or simple_runs.run_command(path, text, asked=simple_runs.wants_run(step.question))
+
+
+def _functions_of(step: SimpleStep, test: str) -> dict[str, str]:
+    """Functions that a test imports from files of the project, with their modules."""
+    imports = re.findall(r"(?m)^from ([\w.]+) import ([\w, ]+)$", test)
+    modules = {module: names for module, names in imports if step.names.exists(f"{module.replace('.', '/')}.py")}
+    return {name.strip(): module for module, names in modules.items() for name in names.split(",")}
 
 
 async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "") -> Message:
@@ -340,10 +360,22 @@ async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "")
     if not problem and simple_runs.needs_input(call) and step.turn.plan == "check":
         return await _reply_written(step)
     written = step.turn.written
+    only_tests = bool(written) and all(simple_runs.is_test(str(each.input["path"])) for each in written)
+    is_right = only_tests or "asked, " in str(call.input.get("command"))
     for test, text in {str(each.input["path"]): str(each.input.get("content")) for each in written}.items():
-        if simple_runs.is_test(test) and (corrected := run_check.correct_test(call, test, text)) != text:
+        if is_right and simple_runs.is_test(test) and (corrected := run_check.correct_test(call, text)) != text:
             return await step.call("write", {"path": test, "content": corrected})
-    path = simple_runs.file_to_fix(call, step.question, step.names) or (str(written[-1].input["path"]) if written else "")
+    if difference := versions.difference(call):
+        path, problem = str(written[-1].input["path"]), difference
+        if better := versions.right_version(call):
+            return await step.call("write", {"path": path, "content": better})
+        if difference.startswith("they disagree"):
+            raise BadAnswer(
+                f"{path} was written, but three versions of it disagree: {difference.partition(', ')[2]}.", hint=OTHER_MODEL
+            )
+    is_of_test = only_tests and not simple_runs.is_fix(step.question)
+    path = "" if is_of_test else simple_runs.file_to_fix(call, step.question, step.names)
+    path = path or (str(written[-1].input["path"]) if written else "")
     if (
         len(written) >= REPAIRS or not path or (written and step.is_late(path))
     ):  # end without success: the work that was asked for does not run
@@ -388,7 +420,8 @@ async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Messa
     contents = {path: await asyncio.to_thread(step.names.whole, path) for path in by_path}
     known = await asyncio.to_thread(lambda: [step.names.whole(name) for name in named_files(step.question, step.names)])
     output = run.output if run else ""
-    missing = missing_texts(step.question, "\n".join((*contents.values(), *known, output)))
+    before = "\n".join(call.output for call in step.turn.calls if call.tool == "read")
+    missing = missing_texts(step.question, "\n".join((*contents.values(), *known, output)), before)
     missing += [name for name in asked_names(step.question) if not any(name in text for text in (*contents.values(), *known))]
     missing += [name for name in simple_runs.missing_files(step.question, step.names) if name not in by_path]
     runs = [call for call in step.turn.calls[step.turn.calls.index(step.turn.written[-1]) :] if call.tool == "shell"]

@@ -15,6 +15,7 @@ from wolo.messages.line_numbers import remove_numbers, split_output
 from wolo.messages.parts import ToolPart
 from wolo.models.local.checks.asked_parts import asked_formula, asked_parts
 from wolo.models.local.checks.requested_work import Work, asks_for
+from wolo.models.local.checks.run_check import COMPARED
 from wolo.models.local.local_chat import Turn
 
 Action = Literal["create", "change", "read", "list", "shell", "answer"]
@@ -251,6 +252,17 @@ def changed_file(request: str, path: str, text: str, language: str, fence: str, 
     ]
 
 
+def addition(request: str, path: str, around: str, begin: str) -> list[Turn]:
+    """Ask for the lines to add below the last of these; `begin`: how they begin."""
+    return [
+        ("system", "You add to a text. Reply with the new lines and nothing else."),
+        ("user", "CHANGES.md:\n~~~\n## Changed\n- Faster start\n~~~\nPlease note under Changed that we now need Python 3.11."),
+        ("assistant", "- Python 3.11 is needed"),
+        ("user", f"{path}:\n~~~\n{around}\n~~~\n{request}"),
+        ("assistant", begin),
+    ]
+
+
 def example_run(path: str, runner: str, request: str) -> list[Turn]:
     """Ask for a command that tries a program out."""
     system = "Reply with one shell command that tries the program with example arguments, and nothing else."
@@ -337,8 +349,9 @@ def describe_output(call: ToolPart) -> str:
             return "There are no files here."
         count = "There is 1 file" if len(names) == 1 else f"There are {len(names)} files"
         return f"{count}:\n\n{_code_fence(names)}"
-    lines = [line for line in call.output.rstrip().splitlines() if line != SUCCEEDED]
-    return f"`{call.input.get('command', 'The command')}` printed:\n\n{_code_fence(lines)}"
+    lines = [line for line in call.output.rstrip().splitlines() if line != SUCCEEDED and not line.startswith(COMPARED)]
+    command = str(call.input.get("command", "The command")).rpartition("' && ")[2]  # without a comparison before it
+    return f"`{command}` printed:\n\n{_code_fence(lines)}"
 
 
 def describe_success(call: ToolPart, *, is_run: bool = False) -> str:
@@ -393,6 +406,7 @@ def quote_source(path: str, text: str, request: str, answer: str) -> str:
 def describe_checks(request: str, contents: Mapping[str, str], run: ToolPart | None) -> str:
     """Last line of a report: what was compared with the request."""
     checks = ["the tests pass" if "pytest" in str(run.input.get("command")) else "runs"] if run and not run.is_error else []
+    checks += ["another version has the same results"] * bool(run and f"{COMPARED}the same" in run.output)
     parts, whole = asked_parts(request), "\n".join(contents.values())
     if run and not run.is_error and (formula := asked_formula(request, whole)) and "asked, " in str(run.input.get("command")):
         checks.append(f"computes {formula}")

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Final
 
 from msgspec import Struct
@@ -16,19 +17,25 @@ from wolo.messages.deltas import CallDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
-from wolo.models.local.checks import code_check, edited_place
-from wolo.models.local.checks.asked_parts import means, missing_parts
-from wolo.models.local.checks.kept_content import lost_content, restore_definitions
+from wolo.models.local.checks import code_check, edited_place, versions
+from wolo.models.local.checks.asked_parts import EQUATION, means, mentioned_names, missing_parts, repeat_count
+from wolo.models.local.checks.kept_content import lost_content, restore_definitions, restore_lines
 from wolo.models.local.local_chat import Completion, Sampling, Turn
+from wolo.models.local.moves import moved_text
 from wolo.models.local.simple_context import FILE_TOKENS, SimpleStep, named_files
-from wolo.models.local.simple_runs import error_of, is_library, is_test
+from wolo.models.local.simple_runs import error_of, is_fix, is_library, is_test
 from wolo.models.protocol import Listener
 
 PROSE_TOKENS: Final = 400
 """Tiny models repeat themselves beyond this."""
 TRIES: Final = 3
+SECOND_ATTEMPT: Final = 3
+"""Seed of the second version; with a temperature at which it may be another one."""
 BEGUN_TOKENS: Final = 480
 """For code whose first line is given: one function or class."""
+ADDED_TOKENS: Final = 160
+AROUND_LINES: Final = 12
+"""Shown before a place where lines are added."""
 SHORTEST_ORDER: Final = 8
 """Characters from which a line that begins the request as well is no content."""
 SHORT_LINES: Final = 24
@@ -41,32 +48,20 @@ OTHER_MODEL: Final = "Ask for something smaller, or use a larger model with --mo
 
 async def write_file(step: SimpleStep, path: str, old: str | None = None, problem: str = "") -> Message:
     """A `write` call. `old`: current content, None for a new file. Raises BadAnswer if every attempt failed."""
-    turn = step.turn
-    failed = turn.failed_run
-    order = FileRequest(
-        path=path,
-        request=step.request,
-        old=old,
-        error=problem
-        or (error_of(failed) if failed is not None and (failed.is_error or turn.plan == "check") and old is not None else ""),
-        around="" if old is not None else await asyncio.to_thread(_excerpts_around, step, path),
-        others={
-            **{name: step.names.beginning(name) for name in named_files(step.question, step.names) if name != path},
-            **{str(call.input["path"]): str(call.input["content"]) for call in turn.written if "content" in call.input},
-        },
-        is_draft=any(call.input.get("path") == path for call in turn.written)
-        and not any(call.tool == "read" for call in turn.calls),
-        first_attempt=1 + len(turn.written),
-    )
+    written = [str(call.input.get("path")) for call in step.turn.written]
+    if (moved := await asyncio.to_thread(moved_text, step.question, step.names, written, path, old or "")) is not None:
+        return await step.response.call("write", {"path": path, "content": moved})
+    order = await _order_for(step, path, old, problem)
     if old is not None and not order.error:
-        edited = edited_place.edit_place(path, old, step.request)
-        if (
-            edited not in (None, old)
-            and not code_check.syntax_problem(path, edited)
-            and not lost_content(path, old, edited, step.request)
-            and not _missing(step, path, edited, old)
-        ):
-            return await step.response.call("write", {"path": path, "content": edited})
+        edited, rest = edited_place.edit_places(path, old, step.request)
+        if edited != old and not code_check.syntax_problem(path, edited) and not lost_content(path, old, edited, step.request):
+            if not rest and not _missing(step, path, edited, old):
+                return await step.response.call("write", {"path": path, "content": edited})
+            order = replace(order, old=edited, request=rest or order.request)
+        if is_addition(path, order.old or "", order.request):
+            text = await added_lines(step, order)
+            if text and not lost_content(path, old, text, step.request) and not _missing(step, path, text, old):
+                return await step.response.call("write", {"path": path, "content": text})
     fault = ""
     for attempt in range(1, TRIES + 1):
         if fault:
@@ -86,6 +81,62 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
         if step.is_late(path) or not step.may_write(path):
             break
     raise BadAnswer(f"{step.response.label} could not write {path}: {fault.rstrip('.')}. {_state(step)}", hint=OTHER_MODEL)
+
+
+async def comparison(step: SimpleStep, path: str, text: str) -> str:
+    """Command that compares what was just written with further versions; empty if there is no need or nothing to compare.
+
+    The model is asked for a second version, and for a third if that one is not the same code.
+    """
+    turn = step.turn
+    read = next((call for call in turn.calls if call.tool == "read" and call.input.get("path") == path), None)
+    old = texts.file_text(read.output).text if read else None
+    names = mentioned_names(step.question)
+    functions = {
+        name: kinds
+        for name, kinds in versions.compared_functions(text, old or "").items()
+        if name in names or is_fix(step.question)
+    }
+    is_program = (
+        read is None
+        and means(step.question, "output")
+        and not (repeat_count(step.question) or EQUATION.search(step.question))
+        and versions.prints_results(text)
+    )
+    is_stated = bool(old) and text == edited_place.edit_place(path, old or "", step.request)
+    if len(turn.written) > 1 or not (functions or is_program) or is_stated:
+        return ""
+    order, others, examples = await _order_for(step, path, old), list[str](), versions.asked_examples(step.question, functions)
+    for attempt in (SECOND_ATTEMPT, SECOND_ATTEMPT + 1):
+        if step.is_late(path) or (others and versions.is_same_code(text, others[-1], [*functions])):
+            break
+        other, fault = await _write_once(step, order, "", attempt)
+        if not fault and all(re.search(rf"(?m)^def {name}\b", other) for name in functions):
+            others.append(other)
+    is_repair = (
+        bool(functions) and is_fix(step.question) and all(re.search(rf"(?m)^def {name}\b", old or "") for name in functions)
+    )
+    return versions.comparison_command([text, *others], functions, examples, (old or "") if is_repair else "")
+
+
+async def _order_for(step: SimpleStep, path: str, old: str | None, problem: str = "") -> FileRequest:
+    turn = step.turn
+    failed = turn.failed_run
+    return FileRequest(
+        path=path,
+        request=step.request,
+        old=old,
+        error=problem
+        or (error_of(failed) if failed is not None and (failed.is_error or turn.plan == "check") and old is not None else ""),
+        around="" if old is not None else await asyncio.to_thread(_excerpts_around, step, path),
+        others={
+            **{name: step.names.beginning(name) for name in named_files(step.question, step.names) if name != path},
+            **{str(call.input["path"]): str(call.input["content"]) for call in turn.written if "content" in call.input},
+        },
+        is_draft=any(call.input.get("path") == path for call in turn.written)
+        and not any(call.tool == "read" for call in turn.calls),
+        first_attempt=1 + len(turn.written),
+    )
 
 
 def _missing(step: SimpleStep, path: str, text: str, old: str) -> list[str]:
@@ -157,6 +208,7 @@ class _Complete(Exception):
 
 
 async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attempt: int) -> tuple[str, str]:
+    """The text and what is wrong with it. `call_id`: of the call that streams it; empty: it is only compared."""
     is_new = order.old is None
     request = f"{order.request}\nThe last answer was refused: {order.fault}." if order.fault else order.request
     turns = (
@@ -173,7 +225,9 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
     stream = CallStream(step.response.listener, call_id, order.path, prefill)
     is_new_prose = order.is_prose and is_new
     sampling = Sampling(
-        max_tokens=min(step.max_tokens, PROSE_TOKENS if is_new_prose else BEGUN_TOKENS if begin else FILE_TOKENS),
+        max_tokens=min(
+            step.max_tokens, PROSE_TOKENS if is_new_prose else BEGUN_TOKENS if begin or is_test(order.path) else FILE_TOKENS
+        ),
         stop=(f"\n{order.fence}",),
         attempt=attempt,
         shun_repeats=order.is_prose,
@@ -182,7 +236,7 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
 
     async def take(piece: str) -> None:
         pieces.append(piece)
-        if continues:
+        if continues and call_id:
             await stream.add(piece)
         if begin and "\n" in piece:
             so_far = "".join((begin, *pieces)).replace(begin + prefill, "", 1)
@@ -196,12 +250,14 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
     text = code_in(completion.text, prefill, order.fence)
     if begin and not completion.text.startswith(prefill):
         text = begin + text
-    if not continues:
+    if not continues and call_id:
         await stream.add(f"{prefill}{text}")
     await stream.end()
     if completion.cut_off:
         if is_new_prose:
             text = whole_paragraphs(text)
+        elif is_test(order.path) and (whole := edited_place.whole_lines(text)):  # a list of assertions without an end
+            text = whole
         elif not (
             text := (edited_place.asked_definitions(text, order.request) or edited_place.whole_definitions(text)) if begin else ""
         ):
@@ -214,6 +270,8 @@ async def _write_once(step: SimpleStep, order: FileRequest, call_id: str, attemp
 
 
 def _fit(order: FileRequest, text: str) -> tuple[str, str]:
+    if is_test(order.path):
+        text = code_check.without_copies(text, order.others)
     if order.language == "python":
         text = (
             restore_definitions(order.old, text, order.request)
@@ -222,11 +280,21 @@ def _fit(order: FileRequest, text: str) -> tuple[str, str]:
         )
     if order.old is not None and text.strip() == order.old.strip():
         return text, "nothing in it was changed"
+    if order.old is not None and order.language == "python":
+        text = edited_place.keep_bodies(order.old, text, order.request)
+    elif order.old is not None and (means(order.request, "add") or not order.is_prose):
+        text = restore_lines(order.path, order.old, text, order.request)
+        if text.strip() == order.old.strip():
+            return text, "nothing in it was changed"
+    if order.path.endswith("Makefile"):
+        text = re.sub(r"(?m)^ {2,8}(?=\S)", "\t", text)
     text = edited_place.exact_texts(text, order.request)
     if order.language == "python":
         text = code_check.complete_python(code_check.import_own(text, order.path, order.others))
         text = code_check.print_dropped(text) if means(order.request, "output") else text
     fault = code_check.syntax_problem(order.path, text)
+    if not fault and order.language == "python":
+        fault = edited_place.annotation_problem(text, order.request)
     fresh = [line.strip("-*+# .") for line in text.splitlines() if line not in (order.old or "")]
     if order.is_prose and any(len(line) >= SHORTEST_ORDER and order.request.startswith(line) for line in fresh):
         fault = "it repeats the request instead of doing it"
@@ -240,13 +308,42 @@ def _fit(order: FileRequest, text: str) -> tuple[str, str]:
     return text, fault
 
 
+def is_addition(path: str, old: str, request: str) -> bool:
+    """Tells whether words are added to prose that exists: the model writes them, and wolo finds their place."""
+    changes = any(means(request, sense) for sense in ("remove", "rename", "rewrite", "move"))
+    return (
+        PurePath(path).suffix.lower() in (".md", ".txt", ".rst") and bool(old.strip()) and means(request, "add") and not changes
+    )
+
+
+async def added_lines(step: SimpleStep, order: FileRequest) -> str:
+    """The file with what the model adds at the place that the request means; empty if it adds nothing of use."""
+    lines = (order.old or "").splitlines()
+    at, begin = edited_place.place_of_addition(order.old or "", order.request)
+    begin = begin or edited_place.asked_heading(order.old or "", order.request)
+    turns = texts.addition(order.request, order.path, "\n".join(lines[:at][-AROUND_LINES:]), begin)
+    gap = [] if begin.lstrip()[:1] not in ("", "#") or not lines[at - 1 : at] or not lines[at - 1].strip() else [""]
+    for attempt in (1, 2):
+        sampling = Sampling(
+            max_tokens=ADDED_TOKENS, stop=("\n\n\n", "\n#") if gap else ("\n\n",), shun_repeats=True, attempt=attempt
+        )
+        answer = (await step.write(order.path, turns, sampling, whole=False)).text.removeprefix(begin).strip()
+        added = edited_place.exact_texts(answer if gap else answer.partition("\n")[0], order.request)
+        if edited_place.is_about(added, order.request, order.old or ""):
+            break
+        added = edited_place.stated_sentence(order.request, order.path)
+        if attempt > 1 and not added:
+            return ""
+    return "\n".join([*lines[:at], *gap, f"{begin}{added}", *lines[at:]]).rstrip("\n") + "\n"
+
+
 def _visible_part(order: FileRequest) -> str:
     """The part of an existing file that the model sees: of a longer Python file what the request is about."""
     old = order.old or ""
     if order.language != "python" or order.error or old.count("\n") <= SHORT_LINES:
         return old
     if (begin := edited_place.begin_of(order.request, old)) and begin.splitlines()[0] not in old:
-        return "\n".join(old.splitlines()[:BEGINNING_LINES]) + "\n"
+        return "\n".join([*old.splitlines()[:BEGINNING_LINES], *edited_place.related_classes(old, order.request)]) + "\n"
     return edited_place.shown_part(old, order.request)
 
 

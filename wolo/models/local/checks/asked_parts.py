@@ -20,6 +20,12 @@ _QUOTES: Final = re.compile(
 )
 _FILE_NAME: Final = re.compile(r"(?:[\w-]+/)*[\w-]*\.[A-Za-z]\w{0,4}(?![\w(])|\b[\w-]+(?:/[\w-]+)+/?|\b[\w-]+/(?!\w)", re.ASCII)
 _CALL: Final = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\(([^()]*)\)", re.ASCII)
+_STATED: Final = re.compile(
+    r"\)[`'\"]? ?(?:->|→|=>|==|should (?:be|return|give)|muss|soll|debe|deve|doit|должн\w+)[ :`]*"
+    r"(\[[^\n]*?\](?!\])|\{[^\n}]*\}|\([^\n)]*\)|\"[^\"\n]*\"|'[^'\n]*'|-?\d+(?:\.\d+)?|True|False|None)"
+)
+"""The result of a call: `add(1, 2) -> 3`."""
+_CALL_RESULT: Final = re.compile(rf"{_CALL.pattern}(?:[^\"'“«.;\n]{{0,25}}(?:\"[^\"\n]*\"|'[^'\n]*'))?")
 _NUMBER: Final = re.compile(r"(?<![\w.,+*/=:(\[-])-?\d+(?:\.\d+)?(?![\w(]|[.,]\d| ?[-+*/%])", re.ASCII)
 _SNAKE: Final = re.compile(r"(?<![\w./-])[A-Za-z]\w*_\w*(?![\w(]|[./-]\w)", re.ASCII)
 _AFTER_NOUN: Final = re.compile(
@@ -28,22 +34,43 @@ _AFTER_NOUN: Final = re.compile(
     r"|(?:\b(?:[Pp]aramet\w+|par[áâ]metro|paramètre|argument\w*)|параметр\w*|аргумент\w*|参数|引数|パラメータ|(?:ال)?معامل) ?"
     r"(?!optional|opcional|optionnel|nuevo|novo|nouveau)([a-z]\w+)(?= ?=| (?:with|mit|con|avec|com|со?) | ?[\u0600-\uffff])"
 )
+NEW_PARAMETER: Final = re.compile(
+    r"(?:\b(?:[Pp]aram[eèé]t\w+|par[áâ]metro|argument\w*)|параметр\w*|аргумент\w*|参数|引数|パラメータ|(?:ال)?معامل) ?"
+    r"(?:called |named |namens |llamado |nommé |chamado )?(?:optional \w+ )?[`'\"「“]?([a-z]\w+)"
+    r"|[`'\"「“]?([a-z]\w+)[`'\"」”]? ?(?:parameter|argument|パラメータ|引数|参数)\b"
+)
 _MARKED: Final = re.compile(
     r"\*[./]|[./]\*|\w://|^[\w.-]+/$|^[\w.-]+[<>=~!]=\S|^[^,]+(?:,[^,]+){2,}$|^\d+(?:\.\d+){2,}$|^\d+:\d+$|^[A-Z_]{2,}=\S"
 )
 """Text that is meant as it is written, also without quotes: `*.log`, `build/`, `pear,12,0.80`, `2.1.0`."""
+PLACEHOLDER: Final = re.compile(r"\b[A-Z]{3,}\b")
+"""A word of a quoted text in small letters that stands for another."""
+_LISTED: Final = re.compile(r"\(((?:[\w-]{1,12}, ?)(?:[\w-]{1,12}, ?)+(?:\w+ )?[\w-]{1,12})(?=[,)])")
+"""Three values or more, in parentheses."""
+_TARGET: Final = re.compile(
+    r"(?<![\w-])(?!(?:new|the|an?|no|another|phony|make|ein|das|une?|uma?|el)[ -])[`'\"]?([a-z][\w-]*)[`'\"]?[- ][Tt]arget\b"
+    r"|\b(?:[Tt]arget|objetivo|cible|alvo|цель)[ :]*[`'\"«]?(?!(?:for|to|that|which|in)\b)([a-z][\w-]*)"
+)
+"""A target of a Makefile."""
 EQUATION: Final = re.compile(r"(?<![\w.])\d+ [-+x×*/] \d+ = \d+(?![\w.]\d)")
 _NOUN: Final = (
     r"(?:function|method|class|funktion|methode|klasse|funci[óo]n|m[ée]todo|clase|fonction|m[ée]thode|função|функци|метод|класс"
     r"|(?:ال)?دالة)(?!\w* (?:call|comment|docstring|body))\w*"
 )
-_NOUN_CJK: Final = "(?:函数|方法|类|関数|メソッド|クラス)?"
-_INSTEAD: Final = re.compile(
-    r"\b(?:instead of|rather than|statt|anstelle von|en (?:lugar|vez) de|au lieu de|em (?:vez|lugar) de|вместо)\b|بدلاً? من"
-    r"|代替|而不是|ではなく",
+_IT: Final = "it|them|sie|es|ihn|ela|ele|la|lo|le|eliminarla|её|ее|его|lei"
+_UNUSED: Final = re.compile(
+    r"unused|no longer|any ?more|n[o']t (?:used|needed)|nobody|no one|dead|obsolete|nicht mehr|unbenutzt|überflüssig"
+    r"|ya no|nadie|ningu[ée]m|não"
+    r"|n'est plus|inutile|personne|больше не|не нужн|никто|不再|没用|没有用|使わ|使って(?:い)?ない|不要|لم تعد|لا تستخدم",
     re.I,
 )
-_BECOMES: Final = r"(?:[=:]|(?:to|auf|zu|a|à|para|на|إلى|is|=)(?= )|改为|改成|设为|设成|为|を|に)"
+_NOUN_CJK: Final = "(?:函数|方法|类|関数|メソッド|クラス)?"
+_INSTEAD: Final = re.compile(
+    r"\b(?:instead(?: of)?|rather than|statt(?:dessen)?|anstelle von|en (?:lugar|vez) de|en su lugar|au lieu de|à la place"
+    r"|em (?:vez|lugar) de|no lugar|invece|вместо)\b|بدلاً? من|代替|而不是|ではなく|代わりに",
+    re.I,
+)
+_BECOMES: Final = r"(?:[=:]|(?:to|into|auf|zu|in|durch|a|à|en|par|por|para|con|на|إلى|is|=)(?= )|改为|改成|设为|设成|为|を|に)"
 _VALUE: Final = r"(-?\d+(?:\.\d+)?(?![\w:]|[.,]\d)|\b(?:True|False|None|true|false|null)\b|\"[^\"\n]*\")"
 _EXAMPLE: Final = re.compile(
     r"(?:\bfor example|\be\.g\.|\bsuch as|\bbecomes?\b|\bz\. ?B\.|\bzum beispiel|\bwird zu"
@@ -52,6 +79,11 @@ _EXAMPLE: Final = re.compile(
     re.IGNORECASE,
 )
 """An example in a request, whose texts and numbers need not be in the result."""
+RESULT_EXAMPLE: Final = re.compile(
+    r"(?<![\w.(])[`'\"“«]?([^\s`'\"“”«»,:()]+)[`'\"”»]? ?(?:->|→|=>|becomes|wird zu|se convierte en|devient|vira|становится|変換)"
+    r" ?[`'\"“«]?([^\s`'\"“”«»,()]+)"
+)
+"""An argument and its result: `aaab -> a3b1`."""
 _PROGRAMS: Final = frozenset((".py", ".sh", ".bash", ".js", ".mjs", ".ts", ".rb", ".go", ".rs", ".c", ".cpp", ".java"))
 _PARAMETER: Final = re.compile(r"\*{0,2}([A-Za-z_]\w*)\s*(?:[:=].*)?", re.ASCII)
 _OF_FORMULAS: Final = (
@@ -73,11 +105,25 @@ NEAR_SMALL: Final = 12
 """Numbers up to this one may be written as so many lines."""
 
 Sense = Literal[
-    "remove", "rename", "rewrite", "at_end", "heading", "output", "command_line", "folder", "method", "polite", "inform", "work"
+    "remove",
+    "rename",
+    "rewrite",
+    "move",
+    "add",
+    "type_hint",
+    "at_end",
+    "heading",
+    "output",
+    "command_line",
+    "folder",
+    "method",
+    "polite",
+    "inform",
+    "work",
 ]
 _STEMS: Final[dict[Sense, tuple[str, str]]] = {
     "remove": (
-        "remov|delet|drop|without|entfern|lösch|elimin|borr|quita|supprim|enlèv|retir|apag|exclu|удал|убер|احذف|أزل|أزيل|usuń|verwijder",
+        "remov|delet|drop|without|rimuov|elimin|cancell|entfern|lösch|elimin|borr|quita|supprim|enlèv|retir|apag|exclu|удал|убер|احذف|أزل|أزيل|usuń|verwijder",
         "删|移除|去掉|削除|取り除|消して",
     ),
     "rename": (
@@ -91,19 +137,34 @@ _STEMS: Final[dict[Sense, tuple[str, str]]] = {
         "|упрост|استبدل|ترجم|اختصر|أعد كتابة",
         "替换|改写|翻译|缩短|简化|置き換え|書き直|翻訳|短く",
     ),
+    "move": (
+        "mov(?:e|es|ed|ing|a|er|as)\\b|verschieb|mueve|déplac|перенес|перемест|sposta|انقل|نقل",
+        "移动|移到|移動|移し",
+    ),
+    "add": (
+        "add|append|insert|note\\b|mention|includ|put\\b|füg|ergänz|vermerk|notier|nimm\\b.*\\bauf\\b|añad|agreg|anot|ajout|insèr|mentionn"
+        "|acrescent|adicion|inclu|aggiung|добав|допиши|внеси|أضف|إضافة",
+        "添加|增加|加上|加入|加一|追加|追記|加え",
+    ),
+    "type_hint": (
+        "type.?hint|type annotation|annotat|typhinweis|typannotation|typangabe"
+        "|anotaci\\w+ de tipo|annotations? de typ|indications? de type"
+        "|anotaç\\w+ de tipo|аннотаци\\w+ тип|подсказк\\w+ тип|تلميحات",
+        "类型注解|类型提示|类型标注|型ヒント|型注釈",
+    ),
     "at_end": (
         "at the end|to the end|at the bottom|append|am ende|ans ende|anhäng|"
-        "al final|à la fin|en fin de|no fim|no final|ao final"
+        "al final|in fondo|alla fine|à la fin|en fin de|no fim|no final|ao final"
         "|в кон(?:ец|це)|(?:في |إلى )?نهاية|آخر",
         "末尾|最后|最後|结尾|末に",
     ),
     "heading": (
-        "heading|section|headline|title|überschrift|abschnitt|kapitel|secci|encabez|apartado|títul|titre|seç|cabeçalho|раздел|заголов"
+        "heading|section|sezion|headline|title|titolo|überschrift|abschnitt|kapitel|secci|encabez|apartado|títul|titre|seç|cabeçalho|раздел|заголов"
         "|قسم|عنوان",
         "标题|一节|章节|小节|見出し|節|セクション",
     ),
     "output": (
-        "print|output|display|shows?\\b|gibt\\b.*\\baus\\b|ausg(?:eb|ib)|druck|imprim|muestr|mostr|affich|exib|печата|вывод|вывед"
+        "print|output|display|shows?\\b|stamp|gibt\\b.*\\baus\\b|ausg(?:eb|ib)|druck|imprim|muestr|mostr|affich|exib|печата|вывод|вывед"
         "|выводит|напечата|يطبع|اطبع|تطبع|يعرض",
         "打印|输出|显示|表示|出力|プリント",
     ),
@@ -149,6 +210,10 @@ _STEMS: Final[dict[Sense, tuple[str, str]]] = {
 _SENSES: Final = {sense: re.compile(rf"(?<!\w)(?:{latin})|{others}", re.IGNORECASE) for sense, (latin, others) in _STEMS.items()}
 
 
+def _is_class(name: str) -> bool:
+    return name[:1].isupper() and not name.isupper()
+
+
 class AskedFunction(Struct, frozen=True):
     name: str
     parameters: tuple[str, ...]
@@ -157,7 +222,7 @@ class AskedFunction(Struct, frozen=True):
 
     @property
     def is_class(self) -> bool:
-        return self.name[:1].isupper() and not self.name.isupper()
+        return _is_class(self.name)
 
 
 class AskedParts(Struct, frozen=True, kw_only=True):
@@ -211,8 +276,14 @@ def asks_to_know(request: str) -> bool:
     return not means(request, "polite") and not asked_parts(request).functions
 
 
+def _literal_calls_removed(request: str) -> str:
+    """The request without calls with literal arguments and their results, whose quotes are no texts to be written."""
+    request = _CALL_RESULT.sub(lambda match: " " if match[2].strip() and is_literal(match[2]) else match[0], request)
+    return _CALL.sub(lambda match: match[0] if not match[2].strip() or not is_literal(match[2]) else match[1], request)
+
+
 def asked_parts(request: str) -> AskedParts:
-    quoted = [next(filter(None, each)).strip() for each in _QUOTES.findall(request)]
+    quoted = [next(filter(None, each)).strip() for each in _QUOTES.findall(_literal_calls_removed(request))]
     files = set(_FILE_NAME.findall(request))
     unquoted = _QUOTES.sub(" ", request)
     functions, names, calls = dict[str, AskedFunction](), list[str](), list[str]()
@@ -221,14 +292,16 @@ def asked_parts(request: str) -> AskedParts:
             continue
         arguments = [part.strip() for part in inside.split(",") if part.strip()]
         parameters = [_PARAMETER.fullmatch(part) for part in arguments]
-        if inside.strip() and _is_literal(inside):
-            calls.append(f"{name}({inside})")
+        if inside.strip() and is_literal(inside):
+            (names if _is_class(name) else calls).append(name if _is_class(name) else f"{name}({inside})")
         elif all(parameters):
             functions.setdefault(name, AskedFunction(name, tuple(each[1] for each in parameters if each), inside))
     names += [next(filter(None, each)) for each in _AFTER_NOUN.findall(request)]
     names += [each for each in _SNAKE.findall(unquoted) if not any(each in file for file in files)]
     names += [each for each in quoted if re.fullmatch(r"[A-Za-z_]\w*", each, re.ASCII) and f"`{each}`" in request]
     stripped = _FILE_NAME.sub(" ", _CALL.sub(" ", unquoted))
+    of_examples = _words_of_examples(request)
+    names = [name for name in names if name not in of_examples]
     return AskedParts(
         functions=tuple(functions.values()),
         names=tuple(dict.fromkeys(name for name in names if name not in functions and not keyword.iskeyword(name))),
@@ -241,13 +314,29 @@ def asked_parts(request: str) -> AskedParts:
     )
 
 
+def _words_of_examples(request: str) -> set[str]:
+    return {word for example in RESULT_EXAMPLE.findall(request) for word in example}
+
+
+def marked_lines(request: str, path: str) -> tuple[str, ...]:
+    """Texts that are meant as they are written; in a list of ignored files also names such as `.env`."""
+    parts = asked_parts(request).marked
+    if not PurePath(path).name.endswith("ignore"):
+        return parts
+    words = (word.strip("`'\",;:!?()") for word in request.split())
+    names = [
+        word for word in words if re.fullmatch(r"\.\w[\w.-]*(?<!\.)/?|\*\.\w+|[\w-]+/", word) and word != PurePath(path).name
+    ]
+    return tuple(dict.fromkeys((*names, *parts)))
+
+
 def asked_values(request: str, old: str) -> dict[str, str]:
     """Values that the request gives to constants, and to keys of the old file, by name: `set DEBUG to False`."""
     pairs = re.findall(rf"(?<![\w./-])([A-Za-z_][\w-]*)[`'\"”»」]* ?({_BECOMES})? ?{_VALUE}", request) if old else ()
     return {
         name: value
         for name, link, value in pairs
-        if (link and name.isupper()) or re.search(rf"(?m)^[ \"']*{name}[\"']? *[:=]", old)
+        if (link and name.isupper()) or re.search(rf"(?m)^[ \"']*{name}[\"']? *[:=] *[^\s{{\[]", old)
     }
 
 
@@ -259,9 +348,12 @@ def asked_exchange(request: str, old: str) -> tuple[str, str] | None:
         values |= {*re.findall(end, _INSTEAD.sub("_", request, count=1))} if link else set()
     known = [each for each in values if num_of(each, old)]
     fresh = [each for each in values if each not in known]
+    numbers = {each for each in fresh if each.isdigit()}
+    fresh = [each for each in fresh if not any(num_of(number, each) for number in numbers - {each})]  # 9090 of "9090:80"
+    fresh = [each for each in fresh if each in numbers or not any(num_of(each, other) for other in fresh if other != each)]
     if len(known) != 1 or len(fresh) != 1:
         return None
-    becomes = re.search(rf"{re.escape(known[0])}\W*{_BECOMES}\W*{re.escape(fresh[0])}", request)
+    becomes = re.search(rf"{re.escape(known[0])}.*?{_BECOMES}\W*{re.escape(fresh[0])}", request, re.S)
     return (known[0], fresh[0]) if link or becomes else None
 
 
@@ -273,14 +365,22 @@ def num_of(word: str, text: str) -> int:
 def removes(request: str, name: str) -> bool:
     """Check whether the request removes the definition of this name, not something in it."""
     latin, others = _STEMS["remove"]
+    request = _FILE_NAME.sub(" _ ", request)
     place = rf"{_NOUN}|from|in|aus|von|de|del|du|dans|en|da|do|из|в|من"
     rest = rf"\W?(?:\s*$|[.,;:!?،؛]|\s+(?:{place})(?!\w))"
     before = re.search(rf"(?<!\w)(?:{latin})\w*\s+(?:\S+\s+)?(?:{_NOUN}\s+)?\W?{name}{rest}", request, re.I)
     after = re.search(rf"(?<!\w){name}\W?\s?{_NOUN_CJK}を?(?:{others})", request, re.A)
-    return bool(before or after or re.search(rf"(?:{others})除?{_NOUN_CJK}\s?\W?{name}\W?(?:$|[。，,.])", request, re.A))
+    verb, please = rf"(?:{latin})\w*", r"(?:please|bitte|por favor|s.il \w+ pla\S+|per favore|пожалуйста)?"
+    it = _UNUSED.search(request) and re.search(
+        rf"(?<!\w){name}(?!\w).*?(?<!\w)(?:(?:{_IT}) {verb}|{verb}(?:-l[aeo]|[ -](?:{_IT})(?!\w)|\W*{please}\W*$))",
+        request,
+        re.I | re.S,
+    )
+    return bool(before or after or it or re.search(rf"(?:{others})除?{_NOUN_CJK}\s?\W?{name}\W?(?:$|[。，,.])", request, re.A))
 
 
-def _is_literal(arguments: str) -> bool:
+def is_literal(arguments: str) -> bool:
+    """Tells whether these are literals, with commas."""
     try:
         ast.literal_eval(f"({arguments},)")
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -356,10 +456,20 @@ def _calculation(words: list[str], names: set[str]) -> Iterator[str]:
                 return
 
 
+def stated_results(request: str) -> dict[str, str]:
+    """Literals that the request gives as results of calls, by the call as in `asked_parts`."""
+    results = {}
+    for match in _CALL.finditer(request):
+        stated = _STATED.match(request, match.end() - 1)
+        if stated and match[2].strip() and is_literal(match[2]) and is_literal(stated[1]):
+            results[f"{match[1]}({match[2]})"] = stated[1]
+    return results
+
+
 def expected_values(request: str) -> tuple[str, ...]:
     """Literals that the request gives outside of calls: results of these."""
-    parts = asked_parts(request)
-    return (*parts.numbers, *parts.quoted, *re.findall(r"(?<![\w.])(?:True|False|None)(?!\w)", request))
+    quoted = [next(filter(None, each)).strip() for each in _QUOTES.findall(_CALL.sub(" ", request))]
+    return (*asked_parts(request).numbers, *quoted, *re.findall(r"(?<![\w.])(?:True|False|None)(?!\w)", request))
 
 
 def asked_folder(request: str) -> str:
@@ -367,9 +477,11 @@ def asked_folder(request: str) -> str:
     if explicit := re.search(r"(?<![\w./~-])((?:[\w-]+/)+)(?![\w./])", request, re.ASCII):
         return explicit[1].rstrip("/")
     sense = _SENSES["folder"].pattern
-    name = r"[`'\"“„«「 ]*([A-Za-z][\w-]*)(?![\w.(])"
+    name = r"[`'\"“„«「 ]*([A-Za-z][A-Za-z0-9_-]*)(?![A-Za-z0-9_.(])"
     after = re.search(
-        rf"(?:{sense})\w*\s*(?:called |named |namens |llamada |nommé |chamada )?{name}", request, re.IGNORECASE | re.ASCII
+        rf"(?:{sense})(?:\w*\s+|[^\W\x00-\x7f]*)(?:called |named |namens |llamada |nommé |chamada )?{name}",
+        request,
+        re.IGNORECASE,
     )
     before = re.search(rf"([A-Za-z][\w-]*)[`'\"”“»」 ]*(?:{sense})", request, re.IGNORECASE | re.ASCII)
     match = after or (before if before and not _NO_FOLDER.fullmatch(before[1]) else None)
@@ -394,9 +506,20 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
         if not _has_name(text, name) and not _has_name(old, name) and not (goes and len(parts.names) == 1):
             missing.append(name)
     texts = missing_texts(request, text, old)
+    if PurePath(path).name == "Makefile":
+        targets = [next(filter(None, each)) for each in _TARGET.findall(request)]
+        missing += [f"target {each}" for each in targets if not re.search(rf"(?m)^{re.escape(each)}\s*:(?:.*\S|.*\n\t)", text)]
+    for listed in _LISTED.findall(_CALL.sub(" ", request)) if is_code else ():
+        values = [each.split()[-1] for each in listed.split(",") if each.strip()]
+        in_one, fresh = "".join(values), re.sub(r'"""[\s\S]*?"""|#.*', "", text.replace(old.strip(), "") if old else text)
+        if in_one.lower() not in fresh.lower() and not all(
+            re.search(rf"(?<!\w){re.escape(each)}(?!\w)", fresh) for each in values
+        ):
+            missing.append(listed)
     if PurePath(path).suffix.lower() not in _PROGRAMS:  # a folder is the place of a file
         is_list = PurePath(path).name.startswith(".")
-        texts += [each for each in parts.marked if each not in text + old and (is_list or not each.endswith("/"))]
+        marked = marked_lines(request, path)
+        texts += [each for each in marked if each not in text + old and (is_list or not each.endswith("/"))]
     for name, value in asked_values(request, old).items():
         if not re.search(rf"(?m)^[ \"']*(?:\w+ )?{name}\b.*{re.escape(value.strip(chr(34)))}", text):
             missing.append(f"{name} = {value}")
@@ -454,14 +577,20 @@ def asked_names(request: str) -> list[str]:
 
 
 def missing_texts(request: str, text: str, old: str = "") -> list[str]:
-    """Quoted texts and numbers of the request that are neither in the text nor were in the old one."""
-    parts = asked_parts(_EXAMPLE.sub(" ", request))
-    plain, before = _plain(text), _plain(old)
-    missing = [
-        f"“{each}”"
-        for each in parts.quoted
-        if _plain(each) not in plain and _plain(each) not in before and not re.search(r"[*?{}<>]|\.\w{1,4}$", each)
-    ]
+    """Quoted texts and numbers of the request that are neither in the text nor were in the old one.
+
+    A word in capitals stands for another where the rest of a text has small letters: `Hello, NAME!`.
+    """
+    parts, of_examples = asked_parts(_EXAMPLE.sub(" ", request)), _words_of_examples(request)
+    plain, missing = _plain(f"{text}\n{old}"), []
+    for each in parts.quoted:
+        pieces = PLACEHOLDER.split(_plain(each)) if re.search("[a-z]", each) else [_plain(each)]
+        if (
+            each not in of_examples
+            and not all(piece in plain for piece in pieces)
+            and not re.search(r"[*?{}<>]|\.\w{1,4}$", each)
+        ):
+            missing.append(f"“{each}”")
     if parts.calls:  # the numbers are results of these calls
         return missing
     numbers = {float(each) for each in re.findall(r"\d+(?:\.\d+)?", f"{text}\n{old}".replace("_", ""))}

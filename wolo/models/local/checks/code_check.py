@@ -112,6 +112,17 @@ def import_own(text: str, path: str, others: Mapping[str, str]) -> str:
     return text
 
 
+def without_copies(text: str, others: Mapping[str, str]) -> str:
+    """A test without its own copies of what other files define."""
+    lines, tree = text.splitlines(), tree_of(text)
+    known = {name for content in others.values() if (other := tree_of(content)) for name in definitions(other)}
+    for name, node in reversed((definitions(tree) if tree else {}).items()):
+        if name in known:
+            first, last = span_of(node)
+            del lines[first - 1 : last]
+    return "\n".join(lines).strip("\n") + "\n" if known else text
+
+
 def undefined_names(tree: ast.Module) -> set[str]:
     """Names that are read but bound nowhere in the file."""
     read: set[str] = set()

@@ -13,7 +13,26 @@ from wolo.models.local.checks.code_check import definitions, parse_python, repla
 from wolo.models.local.checks.kept_content import PROSE_SUFFIXES, apply_rename, asked_rename
 
 DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
+RELATED_LINES: Final = 60
 _LITERALS: Final = re.compile(r"(?<![\w.])(?:true|false|null|None|True|False)(?![\w.])")
+
+
+def edit_places(path: str, old: str, request: str) -> tuple[str, str]:
+    """The file after the changes that the request states in full, and the sentences that a model has to do."""
+    edited = edit_place(path, old, request)
+    if edited is not None:
+        return edited, ""
+    clauses = [
+        each
+        for each in re.split(r"(?:^|[\s,;:])(?:\d[.)]|[-*•])\s+|(?<=[.;!])\s+|(?<=[。；！])|\n+", request)
+        if re.search(r"\w", each)
+    ]
+    text, rest = old, []
+    for each in clauses if len(clauses) > 1 else ():
+        edited = edit_place(path, text, each)
+        text = edited or text
+        rest += [] if edited not in (None, old) else [each]
+    return (text, "\n".join(rest)) if text != old else (old, request)
 
 
 def edit_place(path: str, old: str, request: str) -> str | None:
@@ -29,12 +48,14 @@ def edit_place(path: str, old: str, request: str) -> str | None:
         return _set_result(old, request)
     if parts.functions or parts.calls or asked.means(request, "remove"):
         return None
-    if (exchange := asked.asked_exchange(request, old)) and (exchange[0].isdigit() or suffix != ".py"):
+    if (exchange := asked.asked_exchange(request, old)) and (
+        exchange[0].isdigit() or suffix != ".py" or re.search(rf"[\"']{re.escape(exchange[0])}[\"']", old)
+    ):
         return _exchange(old, exchange, request)
     if suffix in DATA or suffix == ".py":
         return _set_value(suffix, old, request, parts)
-    if is_list and not parts.quoted and parts.marked and not asked.means(request, "rewrite"):
-        return "\n".join([*old.splitlines(), *(each for each in parts.marked if each not in old.splitlines())]) + "\n"
+    if is_list and not parts.quoted and (marked := asked.marked_lines(request, path)) and not asked.means(request, "rewrite"):
+        return "\n".join([*old.splitlines(), *(each for each in marked if each not in old.splitlines())]) + "\n"
     if suffix in PROSE_SUFFIXES:
         known = [each for each in parts.quoted if each in old]
         fresh = [each for each in parts.quoted if each not in old]
@@ -56,7 +77,7 @@ def edit_place(path: str, old: str, request: str) -> str | None:
 
 
 def _change_definition(old: str, request: str) -> str | None:
-    """A Python file without the definition that the request removes, or with the docstring that it states."""
+    """A Python file without the definition that the request removes, or with the docstring or parameter that it states."""
     quoted, lines = asked.asked_parts(request).quoted, old.splitlines()
     for name, node in definitions(parse_python(old)).items() if not syntax_problem("a.py", old) else ():
         (first, last), body = span_of(node), node.body[0].lineno - 1
@@ -65,7 +86,160 @@ def _change_definition(old: str, request: str) -> str | None:
         if re.search("docstring", request, re.I) and asked.num_of(name, request) and len(quoted) == 1 and body >= node.lineno:
             begin = f'{" " * node.body[0].col_offset}"""'
             return None if ast.get_docstring(node) else "\n".join([*lines[:body], f'{begin}{quoted[0]}"""', *lines[body:], ""])
+        if isinstance(node, ast.FunctionDef) and asked.num_of(name, request) and (changed := _add_parameter(old, node, request)):
+            return changed
     return None
+
+
+def _add_parameter(old: str, node: ast.FunctionDef, request: str) -> str | None:
+    """The function with the parameter that the request names, whose default is the only such value in the body."""
+    match, known = asked.NEW_PARAMETER.search(request), {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    name = next(filter(None, match.groups()), "") if match else ""
+    numbers, quoted = asked.asked_parts(request).numbers, [each for each in asked.asked_parts(request).quoted if each != name]
+    values = [*numbers, *_LITERALS.findall(request), *map(repr, quoted)]
+    if not name or name in known or len(values) != 1 or node.args.vararg or node.args.kwonlyargs or node.args.kwarg:
+        return None
+    places = [
+        each
+        for each in ast.walk(node)
+        if isinstance(each, ast.Constant) and repr(each.value) == values[0] and each not in node.args.defaults
+    ]
+    if len(places) != 1:
+        return None
+    text = replace_node(old, places[0], name)
+    head = re.compile(rf"(def {node.name}\([^()]*?),?\s*\)")
+    comma = ", " if node.args.args else ""
+    return head.sub(lambda each: f"{each[1]}{comma}{name}={values[0]})", text, count=1)
+
+
+def keep_bodies(old: str, new: str, request: str) -> str:
+    """The old file with the annotations or the docstrings of the new one, where the request is for nothing else."""
+    is_typed, is_told = asked.means(request, "type_hint"), re.search("docstring", request, re.I) is not None
+    before, after = tree_of(old), tree_of(new)
+    if not (is_typed or is_told) or before is None or after is None:
+        return new
+    known, lines = _functions(after), old.splitlines()
+    for name, node in sorted(_functions(before).items(), key=lambda item: -item[1].lineno):
+        other = known.get(name)
+        if other is None or (is_typed and [each.arg for each in other.args.args] != [each.arg for each in node.args.args]):
+            continue
+        body, own = node.body[0].lineno - 1, new.splitlines()
+        if is_told and (text := ast.get_docstring(other)) and not ast.get_docstring(node) and body >= node.lineno:
+            lines[body:body] = [f'{" " * node.body[0].col_offset}"""{text.splitlines()[0]}"""']
+        elif is_typed and other.body[0].lineno > other.lineno:
+            lines[node.lineno - 1 : body] = own[other.lineno - 1 : other.body[0].lineno - 1]
+    imports = [line for line in new.splitlines() if line.startswith("from typing import") and line not in lines]
+    return "\n".join([*imports, *([""] * bool(imports)), *lines]) + "\n"
+
+
+def annotation_problem(text: str, request: str) -> str:
+    """What lacks an annotation, or has one that its f-string contradicts, where type hints are asked for; empty if nothing."""
+    tree, named = tree_of(text), asked.mentioned_names(request)
+    if tree is None or not asked.means(request, "type_hint"):
+        return ""
+    functions = _functions(tree)
+    for name, node in functions.items():
+        if named & {*functions} and name not in named:
+            continue
+        bare = [each.arg for each in node.args.args if each.annotation is None and each.arg not in ("self", "cls")]
+        texts = [each for each in ast.walk(node) if isinstance(each, ast.Return) and isinstance(each.value, ast.JoinedStr)]
+        if bare or node.returns is None:
+            return f"{', '.join(bare) or 'the result'} of {name} has no type hint"
+        if texts and "str" not in ast.unparse(node.returns):
+            return f"{name} returns a str"
+    return ""
+
+
+def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
+    return {each.name: each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)}
+
+
+def related_classes(old: str, request: str) -> list[str]:
+    """Classes of a Python file that words of the request are about, as lines."""
+    words = {word.lower().replace("_", "") for word in re.findall(r"[A-Za-z_]+", request)}
+    tree, lines = tree_of(old), old.splitlines()
+    about = [
+        node
+        for name, node in (definitions(tree) if tree else {}).items()
+        if isinstance(node, ast.ClassDef) and name.lower() in words
+    ]
+    return [line for node in about for line in ("", *lines[span_of(node)[0] - 1 : span_of(node)[1]])][:RELATED_LINES]
+
+
+def place_of_addition(old: str, request: str) -> tuple[int, str]:
+    """Number of lines before an addition to prose, and how a new item of the list there begins; empty if there is no list."""
+    words = {word.lower() for word in re.findall(r"\w{3,}", request)}
+    lines, above, best = old.splitlines(), list[tuple[int, bool]](), (0, 0, len(old.splitlines()))
+    heads = [(at, match) for at, line in enumerate(lines) if (match := re.match(r"(#+) +(.*)", line))]
+    for place, (at, match) in enumerate(heads):
+        level, named = len(match[1]), bool(words & {word.lower() for word in re.findall(r"\w{3,}", match[2])})
+        above = [each for each in above if each[0] < level]
+        above.append((level, named))
+        end = next(
+            (other for other, head in heads[place + 1 :] if len(head[1]) <= level or not asked.means(request, "heading")),
+            len(lines),
+        )
+        best = max(best, (sum(is_named for _, is_named in above) if named else 0, -at, end))
+    begin, end = (-best[1], best[2]) if best[0] and not _starts_section(request) else (0, len(lines))
+    while end > begin and not lines[end - 1].strip():
+        end -= 1
+    item = re.match(r"(\s*)([-*+]|\d+\.)( +)", lines[end - 1]) if end and not _starts_section(request) else None
+    if not item:
+        return end, ""
+    number = f"{int(item[2][:-1]) + 1}." if item[2][:-1].isdigit() else item[2]
+    return end, f"{item[1]}{number}{item[3]}"
+
+
+def is_about(added: str, request: str, old: str) -> bool:
+    """Tells whether an addition speaks of what the request does, in its words but not as an order."""
+    words, asked_for = _content_words(added), _content_words(request) - _content_words(old)
+    known = len(words & _content_words(request))
+    repeats = re.sub(r"\W+", " ", added).strip() in re.sub(r"\W+", " ", request) and (
+        asked.means(added, "work") or asked.means(added, "add")
+    )
+    return bool(words) and not repeats and bool(words & asked_for) and known >= min(2, len(words)) and known * 3 >= len(words)
+
+
+def _content_words(text: str) -> set[str]:
+    """Beginnings of longer words, and pairs of characters where words are not separated."""
+    latin = {word.lower()[:5] for word in re.findall(r"[^\W\d_\u0e00-\uffff]{4,}", text)}
+    return latin | {
+        text[at : at + 2] for at in range(len(text) - 1) if re.fullmatch(r"[\u3040-\u9fff\uac00-\ud7af]{2}", text[at : at + 2])
+    }
+
+
+def stated_sentence(request: str, path: str) -> str:
+    """The only sentence of a request that states something, beside the one that names the file; empty if there is none."""
+    sentences = [each.strip() for each in re.split(r"(?<=[.!])\s+|(?<=[。！])|\n+", request) if re.search(r"\w", each)]
+    stated = [each for each in sentences if PurePath(path).name not in each and not asked.means(each, "add") and "?" not in each]
+    return stated[0] if len(stated) == 1 and (len(stated[0].split()) > 2 or not stated[0].isascii()) else ""
+
+
+def asked_heading(old: str, request: str) -> str:
+    """The heading of a new section whose title the request quotes, with the line below; empty if there is none."""
+    quoted = asked.asked_parts(request).quoted
+    levels = re.findall(r"(?m)^(##+) ", old)
+    level = max(set(levels), key=levels.count) if levels else "##"
+    return f"{level} {quoted[0].lstrip('# ')}\n\n" if quoted and asked.means(request, "heading") else ""
+
+
+def _starts_section(request: str) -> bool:
+    return bool(
+        re.search(
+            r"\b(?:an?|new|another|eine[nm]?|neue[nrs]?|una?|nuev[ao]|une?|nouvelle|uma|nova|nuova)\s+(?:\w+\s+)?(?:section|sezion|heading|chapter|abschnitt|kapitel|secci|apartado|seç)",
+            request,
+            re.I,
+        )
+    )
+
+
+def whole_lines(text: str) -> str:
+    """The lines of a cut-off test up to the last one with which it can be parsed, each assertion once; empty if there is none."""
+    lines = list[str]()
+    for line in text.splitlines():
+        lines += [] if line.lstrip().startswith("assert ") and line in lines else [line]
+    heads = ("\n".join(lines[:end]) for end in range(len(lines) - 1, 0, -1))
+    return next((head for head in heads if tree_of(head) and "assert" in head), "")
 
 
 def _exchange(old: str, exchange: tuple[str, str], request: str) -> str | None:
@@ -115,7 +289,7 @@ def _set_value(suffix: str, old: str, request: str, parts: asked.AskedParts) -> 
         *(each for each in (*parts.quoted, *parts.marked) if each not in keys and each not in parts.names),
     ]
     if len(places) != 1:
-        return _add_entry(suffix, old, parts) if not places and suffix in DATA else None
+        return _add_entry(suffix, old, parts, request) if not places and suffix in DATA else None
     at, match = places[0]
     value = match.groups()[-1].rstrip()
     tail = re.search(r"(,?\s*(?:[#;].*)?)$", value) if suffix != ".py" else re.search(r"(\s*(?:  #.*)?)$", value)
@@ -136,25 +310,41 @@ def _in_style(value: str, before: str, suffix: str) -> str:
     return json.dumps(value, ensure_ascii=False) if not is_plain and suffix in (".json", ".toml", ".py") else value
 
 
-def _add_entry(suffix: str, old: str, parts: asked.AskedParts) -> str | None:
+def _add_entry(suffix: str, old: str, parts: asked.AskedParts, request: str) -> str | None:
     keys = [name for name in parts.names if re.fullmatch(r"[A-Za-z_][\w-]*", name)]
-    values = [*parts.numbers, *(each for each in parts.quoted if each not in keys)]
+    keys = keys or [name for name in parts.quoted[:1] if re.fullmatch(r"[A-Za-z_][\w.-]*", name)]
+    values = [*parts.numbers, *_LITERALS.findall(request), *(each for each in parts.quoted if each not in keys)]
     if len(keys) != 1 or len(values) != 1:
         return None
-    value = values[0] if values[0] in parts.numbers else json.dumps(values[0], ensure_ascii=False)
+    value = json.dumps(values[0], ensure_ascii=False) if values[0] in parts.quoted else values[0]
     if suffix == ".json":
-        body = old.rstrip()
-        inner = body[:-1].rstrip()
-        if not body.startswith("{") or not body.endswith("}") or "\n" not in body:
-            return None
-        indent = re.search(r"\n(\s+)", body)
-        comma = "" if inner == "{" else ","
-        return f'{inner}{comma}\n{indent[1] if indent else "  "}"{keys[0]}": {value}\n}}\n'
+        return _add_to_object(old, f'"{keys[0]}": {value}', request)
     is_flat = suffix in (".ini", ".cfg", ".env") or not re.search(r"^\s*\[|^\s+\S", old, re.M)
     if not is_flat or (suffix == ".ini" and old.count("\n[") + old.startswith("[") > 1):
         return None
     mark = ": " if suffix in (".yaml", ".yml") else "=" if suffix == ".env" or not re.search(r"\w = ", old) else " = "
     return f"{old.rstrip()}\n{keys[0]}{mark}{values[0] if suffix in ('.ini', '.cfg', '.env') else value}\n"
+
+
+def _add_to_object(old: str, entry: str, request: str) -> str | None:
+    """JSON with one more entry, at the end of the object that the request names, or of the whole one if it names none."""
+    words, lines = {word.lower().rstrip("s") for word in re.findall(r"\w{3,}", request)}, old.rstrip().splitlines()
+    starts = [
+        at
+        for at, line in enumerate(lines)
+        if (key := re.match(r'\s*"([\w-]+)": \{$', line)) and key[1].lower().rstrip("s") in words
+    ]
+    if len(starts) > 1 or len(lines) < 2 or lines[0] != "{":
+        return None
+    at = starts[0] if starts else 0
+    depth = re.match(r"\s*", lines[at])[0]  # type: ignore[index]  # matches any line
+    end = next((end for end in range(at + 1, len(lines)) if re.match(rf"{depth}\}}", lines[end])), at)
+    inner = re.match(r"\s*", lines[at + 1])[0] if end > at + 1 else f"{depth}  "  # type: ignore[index]
+    if end == at:
+        return None
+    if end > at + 1:
+        lines[end - 1] += ","
+    return "\n".join([*lines[:end], f"{inner}{entry}", *lines[end:]]) + "\n"
 
 
 def shown_part(old: str, request: str) -> str:

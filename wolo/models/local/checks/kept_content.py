@@ -303,15 +303,38 @@ def _lift(old: ast.Module, new: ast.Module, text: str, request: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def restore_lines(path: str, old: str, new: str, request: str) -> str:
+    """Other files than Python: lines that were only left out come back, where this makes up for a loss."""
+    if not lost_content(path, old, new, request) or (_may_go(request) and not means(request, "add")):
+        return new
+    whole = _merge_lines(old, new, keep_all=means(request, "add"))
+    return new if code_check.syntax_problem(path, whole) or lost_content(path, old, whole, request) else whole
+
+
 def _restore_lines(old: str, new: str, request: str) -> str:
     """What cannot be parsed is compared by lines: those that were only left out come back."""
     if _may_go(request):
         return new
+    whole = _merge_lines(old, new)
+    return new if code_check.syntax_problem("a.py", new) or code_check.syntax_problem("a.py", whole) else whole
+
+
+def _merge_lines(old: str, new: str, *, keep_all: bool = False) -> str:
+    """Both texts in order. `keep_all`: new lines like old ones are left out, instead of taking their places."""
     written, rewritten, both = old.splitlines(), new.splitlines(), list[str]()
     for tag, start, end, begin, stop in difflib.SequenceMatcher(None, written, rewritten, autojunk=False).get_opcodes():
-        both += rewritten[begin:stop] if tag == "equal" else _both(written[start:end], rewritten[begin:stop])
-    whole = "\n".join(both) + "\n"
-    return new if code_check.syntax_problem("a.py", new) or code_check.syntax_problem("a.py", whole) else whole
+        merged = _union if keep_all else _both
+        both += rewritten[begin:stop] if tag == "equal" else merged(written[start:end], rewritten[begin:stop])
+    return "\n".join(both) + "\n"
+
+
+def _union(before: Sequence[str], after: Sequence[str]) -> list[str]:
+    """The old lines, and of the new ones the paragraphs from the first line on that is unlike all old ones."""
+    lines, is_new = list(before), False
+    for line in after:
+        is_new = bool(line.strip()) and (is_new or not difflib.get_close_matches(line, before, 1, ALIKE))
+        lines += [line] if is_new else []
+    return lines
 
 
 def _both(before: Sequence[str], after: Sequence[str]) -> list[str]:

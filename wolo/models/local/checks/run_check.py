@@ -12,7 +12,7 @@ from typing import Final
 from wolo.messages.parts import ToolPart
 from wolo.models.local.checks import asked_parts as parts
 from wolo.models.local.checks.asked_parts import asked_formula, asked_parts, expected_values, means, repeat_count
-from wolo.models.local.checks.code_check import replace_node
+from wolo.models.local.checks.code_check import replace_node, tree_of
 
 RUNNERS: Final = {".py": "python3", ".sh": "bash", ".js": "node", ".mjs": "node", ".rb": "ruby"}
 _OWN_LINE: Final = re.compile(
@@ -21,14 +21,14 @@ _OWN_LINE: Final = re.compile(
     re.IGNORECASE,
 )
 _MORE: Final = re.compile(r"\b(?:and|then|und|dann|y|luego|et|puis|e|depois|и|затем|потом)\b|ثم|然后|再|并|それから|その後", re.I)
-_CONTRADICTION: Final = re.compile(
-    r"^E +(?:AssertionError: )?(?:assert )?(.+?) (?:==|!=) .+\n(?:(?!>).*\n)*?(\S+\.py):(\d+): AssertionError", re.M
-)
-"""A failing comparison as pytest reports it: the value, the file and the line."""
+_CALL_RESULT: Final = re.compile(r"^(\w+\(.*\)) = (.+)$", re.M)
 PYTEST: Final = "python3 -B -m pytest -q"
-_PROBE: Final = "python3 -B -c "
+PROBE: Final = "python3 -B -c "
 """Without bytecode files: Python takes a stale one for a file of the same size, changed in the same second."""
+COMPARED: Final = "Compared with another version: "
 _SHOWING: Final = "print(repr("
+MOST_CALLS: Final = 5
+NEARLY: Final = 1e-6
 MOST_PARAMETERS: Final = 4
 _COMPARISON: Final = """\
 import itertools, sys; sys.path.insert(0, {folder!r})
@@ -49,23 +49,40 @@ for args in itertools.product((2, 7, 'ab', [3, 1]), repeat={count}):
         wrong.append('{name}(' + ', '.join(map(repr, args)) + f') gives {{result!r}}, not {{expected!r}}')
 if len(wrong) > right:
     sys.exit(wrong[0])
+for call in {calls!r}:
+    print(call, '=', repr(eval(call)))
 """
 
 
 def probe_command(path: str, text: str, request: str) -> str:
-    """Command that shows the result of a call which the request gives, `average([])`, if the file defines it; empty if not."""
-    call = next((call for call in asked_parts(request).calls if re.search(rf"(?m)^def {call.partition('(')[0]}\b", text)), "")
-    if not call or PurePath(path).suffix != ".py":
+    """Command that shows the results of the calls which the request gives, `average([])`, if the file defines them all."""
+    calls = asked_parts(request).calls[:MOST_CALLS]
+    names = [call.partition("(")[0] for call in calls]
+    if not calls or PurePath(path).suffix != ".py" or not all(re.search(rf"(?m)^def {name}\b", text) for name in names):
         return ""
-    folder, module, name = str(PurePath(path).parent), PurePath(path).stem, call.partition("(")[0]
-    code = f"import sys; sys.path.insert(0, {folder!r}); from {module} import {name}; {_SHOWING}{call}))"
-    return _PROBE + shlex.quote(code)
+    folder, module = str(PurePath(path).parent), PurePath(path).stem
+    shown = "; ".join(f"{_SHOWING}{call}))" for call in calls)
+    code = f"import sys; sys.path.insert(0, {folder!r}); from {module} import {', '.join(dict.fromkeys(names))}; {shown}"
+    return PROBE + shlex.quote(code)
 
 
-def formula_command(path: str, text: str, request: str) -> str:
+def call_command(test: str, names: Mapping[str, str]) -> str:
+    """Command that prints the results of the calls that a test compares with a value; `names`: the module of each function."""
+    calls = [(ast.unparse(call.func), ast.unparse(call)) for call, _ in _comparisons(test)]
+    calls = [(name, call) for name, call in calls if name in names]
+    if not calls:
+        return ""
+    imports = "; ".join(dict.fromkeys(f"from {names[name]} import {name}" for name, _ in calls))
+    loop = f"for call in {[call for _, call in calls]!r}:\n    print(call, '=', repr(eval(call)))"
+    code = f"import sys; sys.path.insert(0, '.'); {imports}\n{loop}"
+    return PROBE + shlex.quote(code)
+
+
+def formula_command(path: str, text: str, request: str, tests: str = "") -> str:
     """Command that fails if the only function that a request gives or calls disagrees with the formula stated there.
 
-    It may disagree for the lesser part of the arguments: a request may state exceptions.
+    It may disagree for the lesser part of the arguments: a request may state exceptions. If it agrees, the command prints the
+    results of the calls that `tests` compare with a value.
     """
     functions, formula = parts.named_functions(request, text), asked_formula(request, text)
     owner, method = functions[0] if functions else None, functions[-1] if functions else None
@@ -83,30 +100,38 @@ def formula_command(path: str, text: str, request: str) -> str:
         name=f"{owner.name}.{method.name}" if is_class else owner.name,
         parameters=", ".join((*(["self"] if is_class else []), *method.parameters)),
         formula=formula,
+        calls=[ast.unparse(call) for call, _ in _comparisons(tests) if ast.unparse(call.func) == owner.name],
         count=count,
         expected=f"asked(made := {owner.name}(*args[:{split}]), *args[{split}:])" if is_class else "asked(*args)",
         result=f"made.{method.name}(*args[{split}:])" if is_class else f"{owner.name}(*args)",
     )
-    return _PROBE + shlex.quote(code)
+    return PROBE + shlex.quote(code)
 
 
 def is_probe(run: ToolPart) -> bool:
-    return str(run.input.get("command", "")).startswith(_PROBE)
+    """Tells whether the command runs no program as the user would."""
+    command = str(run.input.get("command", ""))
+    return command.startswith(PROBE) and not re.search(r"' && \w+ [\w./-]+$", command)
 
 
 def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
     """Disagreement of a run's output with the request; empty if none is seen."""
     if is_probe(run):
-        call = next(iter(asked_parts(request).calls), "")
-        if not call or _SHOWING not in str(run.input["command"]):
+        calls, stated = asked_parts(request).calls[:MOST_CALLS], parts.stated_results(request)
+        if not calls or _SHOWING not in str(run.input["command"]):
             return ""
-        result = _last_line(run)
-        if earlier is not None and not earlier.is_error and _last_line(earlier) == result:
-            return f"{call} still gives {result}"
-        expected = expected_values(request)
-        is_right = any(result.strip("'\"") == value or _same_number(result, value) for value in expected)
+        shown = _last_lines(run, len(calls))
+        for call, result in zip(calls, shown, strict=False):
+            if call in stated and not _is_equal(result, stated[call]):
+                return f"{call} gives {result}, not {stated[call]}"
+        if earlier is not None and not earlier.is_error and _last_lines(earlier, len(calls)) == shown:
+            return f"{calls[0]} still gives {shown[0]}"
+        expected = () if stated or len(calls) > 1 else expected_values(request)
+        is_right = any(shown[0].strip("'\"") == value or _is_equal(shown[0], value) for value in expected)
         return (
-            "" if is_right or not expected else f"{call} gives {result}, which is not what was asked for ({', '.join(expected)})"
+            f"{calls[0]} gives {shown[0]}, which is not what was asked for ({', '.join(expected)})"
+            if expected and not is_right
+            else ""
         )
     quoted, times = asked_parts(request).quoted, repeat_count(request)
     if times:
@@ -121,6 +146,13 @@ def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
     for equation in parts.EQUATION.findall(request) if means(request, "output") else ():
         if equation not in run.output:
             return f"it does not print “{equation}”"
+    arguments = str(run.input.get("command", "")).rpartition("&& ")[2].split()[2:]
+    for text in (each for each in quoted if re.search("[a-z]", each) and parts.PLACEHOLDER.search(each) and arguments):
+        wanted = [each.join(parts.PLACEHOLDER.split(text)) for each in arguments]
+        if not any(each in run.output for each in wanted):
+            return f"it does not print “{wanted[0]}” for the argument {arguments[0]}"
+    if "." in (text := run.output.partition("[exit")[0].strip()) and text in arguments:
+        return f"it prints only its argument {text}: open(sys.argv[1]) reads the file of that name"
     argument = re.search(r" (\d+)$", str(run.input.get("command", "")))
     if argument and re.search(rf"(?m)^(?:{argument[1]}){{2,}}$", run.output):
         return f"it repeats its argument {argument[1]}: an argument is text until int() or float() makes it a number"
@@ -144,42 +176,49 @@ def missing_runs(request: str, runs: Sequence[ToolPart], contents: Mapping[str, 
     return [name for name, is_open in demands.items() if is_open]
 
 
-def correct_test(run: ToolPart, path: str, text: str) -> str:
-    """The test with the values that its function gave, if that agreed with the formula of the request before."""
-    command = str(run.input.get("command"))
-    if "asked, " not in command or PYTEST not in command:
-        return text
-    for value, name, line in _CONTRADICTION.findall(run.output):
-        try:
-            tree, _ = ast.parse(text), ast.literal_eval(value)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return text
-        for node in ast.walk(tree):
-            is_failing = getattr(node, "lineno", 0) == int(line) and PurePath(name).name == PurePath(path).name
-            match node:
-                case (
-                    ast.Compare(ops=[ast.Eq()], comparators=[expected])
-                    | ast.Call(func=ast.Attribute(attr="assertEqual"), args=[_, expected])
-                ) if is_failing:
-                    text = replace_node(text, expected, value)
-                    break
+def correct_test(run: ToolPart, text: str) -> str:
+    """The test with the values that its function gave, if that is known to be right."""
+    command, results = str(run.input.get("command")), dict(_CALL_RESULT.findall(run.output))
+    for call, expected in reversed(_comparisons(text) if PYTEST in command else []):
+        value = results.get(ast.unparse(call), "")
+        if value and value != ast.unparse(expected) and parts.is_literal(value):
+            text = replace_node(text, expected, value)
     return text
 
 
+def _comparisons(tests: str) -> list[tuple[ast.Call, ast.expr]]:
+    """Calls with literal arguments that a test compares with a value, and the value."""
+    pairs = []
+    for node in ast.walk(tree_of(tests) or ast.Module([], [])):
+        match node:
+            case (
+                ast.Compare(left=ast.Call() as call, ops=[ast.Eq()], comparators=[expected])
+                | ast.Call(func=ast.Attribute(attr="assertEqual"), args=[ast.Call() as call, expected])
+            ) if all(parts.is_literal(ast.unparse(each)) for each in call.args) and not call.keywords:
+                pairs.append((call, expected))
+            case _:
+                pass
+    return pairs
+
+
 def output_lines(run: ToolPart) -> list[str]:
-    """Without blank lines and the exit status."""
-    return [line for line in run.output.rstrip().splitlines() if line.strip() and not re.match(r"\[exit \d+", line)]
+    """Without blank lines, the exit status, and what a comparison of versions says."""
+    return [line for line in run.output.rstrip().splitlines() if line.strip() and not re.match(rf"\[exit \d+|{COMPARED}", line)]
 
 
-def _last_line(run: ToolPart) -> str:
-    return next((line.strip() for line in reversed(output_lines(run))), "")
+def _last_lines(run: ToolPart, number: int) -> list[str]:
+    return [line.strip() for line in output_lines(run)[-number:]] or [""]
 
 
-def _same_number(first: str, second: str) -> bool:
+def _is_equal(one: str, other: str) -> bool:
+    """Tells whether two literals have the same value."""
     try:
-        return float(first) == float(second)
-    except ValueError:
+        first, second = ast.literal_eval(one), ast.literal_eval(other)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
         return False
+    if isinstance(first, int | float) and isinstance(second, int | float):
+        return abs(first - second) < NEARLY
+    return bool(first == second)
 
 
 def _is_only_output(request: str) -> bool:
