@@ -226,8 +226,11 @@ def new_services(work: Path, folder: Path) -> ToolServices:
         return path
 
     tracker = FileTracker(folder / "data" / work.name, (work,), "session")
+    judge = Judge(find_mode("ask"), (), work)
     return ToolServices(
         workspace=Workspace(work),
+        is_readable=judge.readable,
+        all_readable=judge.all_readable,
         ledger=FileLedger(folder / "locks"),
         save_output=save,
         shell=ShellState(work, processes, BackgroundJobs(processes, folder / "jobs")),

@@ -373,6 +373,7 @@ def _make_services(env: _Environment, parent: Parent, subagents: Subagents) -> T
         may_fetch=judge.may_fetch,
         web_search=_find_search(state, parent),
         is_readable=judge.readable,
+        all_readable=judge.all_readable,
         ask_user=parent.ask_questions and partial(_ask_and_notify, parent.hooks, parent.ask_questions),
         agents=env.agents.offers,
         delegate=subagents.delegate,

@@ -241,6 +241,18 @@ class Judge:
         intent = ReadIntent(Path(resolve_path(path)), str(path)) if path.is_symlink() else ReadIntent(path)
         return self.judge_one(intent).decision == "allow"
 
+    def all_readable(self, folder: Path, names: Sequence[str]) -> bool:
+        """A quick check: True if `readable` is for every regular file of these names in a real folder; False says nothing."""
+        place, bounds = folder.as_posix(), self._boundaries
+        if not bounds.is_inside(place) or bounds.is_own(place) or bounds.is_above_own(place):
+            return False
+        if protected_paths.may_hold_secret(place, names) or any("read" in ceiling.limits for ceiling, _ in self._ceilings):
+            return False
+        books = (self._book, *(limits._book for _, limits in self._ceilings))
+        finds = [book.find for book in books if book.has("deny", "read") or book.has("ask", "read")]
+        paths = [Paths(f"{place}/{name}", f"{place}/{name}") for name in names if finds]
+        return not any(find("deny", "read", path) or find("ask", "read", path) for find in finds for path in paths)
+
     def rule_against_reading(self, path: Path) -> Rule | None:
         """The deny rule that applies to a file by any of its paths; None if there is none."""
         return self._book.find("deny", "read", Paths(real_place(path), self._spelling(path)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 AT_THE_TOP = (
@@ -40,37 +40,17 @@ RUNS_CODE = frozenset((*_RUNS_CODE.split(), *(name.casefold() for name in AT_THE
 sandbox makes them read-only."""
 
 RUNS_CODE_BELOW = (
-    "/.config/fish/",
-    "/.config/git/",
-    "/.config/nvim/",
-    "/.config/autostart/",
-    "/.config/systemd/",
-    "/.config/opencode/",
-    "/.config/mise/",
-    "/.config/direnv/",
-    "/.config/zed/",
-    "/.cargo/config/",
-    "/.cargo/config.toml/",
-    "/.github/agents/",
-    "/.github/chatmodes/",
-    "/.github/hooks/",
-    "/.github/instructions/",
-    "/.github/mcp.json/",
-    "/.github/prompts/",
-    "/.github/skills/",
-    "/library/launchagents/",
+    *("/.config/fish/", "/.config/git/", "/.config/nvim/", "/.config/autostart/", "/.config/systemd/"),
+    *("/.config/opencode/", "/.config/mise/", "/.config/direnv/", "/.config/zed/", "/.cargo/config/"),
+    *("/.cargo/config.toml/", "/.github/agents/", "/.github/chatmodes/", "/.github/hooks/", "/.github/instructions/"),
+    *("/.github/mcp.json/", "/.github/prompts/", "/.github/skills/", "/library/launchagents/"),
 )
 ABOVE = frozenset(path.split("/")[1] for path in RUNS_CODE_BELOW)
 """Folders that are not protected themselves, but some names in them."""
 
 SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".aws", ".azure", ".kube", ".gcloud", ".password-store"})
 SECRET_BELOW = (
-    "/.docker/config.json",
-    "/.config/gcloud/",
-    "/.config/gh/",
-    "/.config/hub",
-    "/.config/rclone/",
-    "/.config/op/",
+    *("/.docker/config.json", "/.config/gcloud/", "/.config/gh/", "/.config/hub", "/.config/rclone/", "/.config/op/"),
     "/library/keychains/",
 )
 _SECRET_NAMES = """
@@ -82,6 +62,11 @@ SECRET_ENDINGS = (
     *(".pem", ".key", ".p8", ".p12", ".pfx", ".jks", ".keystore", ".kdbx", ".ppk", ".ovpn"),
     *(".env", ".tfstate", ".tfstate.backup"),
 )
+_SIGNS = (
+    *(*SECRET_FOLDERS, *SECRET_NAMES, *SECRET_ENDINGS, *(f"/{path.split('/')[1]}/" for path in SECRET_BELOW), "/proc/"),
+    *("credential", "secret", "account", "adminsdk", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"),
+)
+"""Each secret has one of these in its path."""
 _DATA_ENDINGS = (".json", ".yaml", ".yml", ".toml", ".ini", ".csv", ".properties")
 _TELLING_NAME = (
     r"(?:.*[-_.])?(?:credentials?|secrets?|service[-_]?accounts?|client[-_]secrets?|adminsdk)(?:[-_.].*)?"
@@ -172,6 +157,12 @@ def is_secret(path: str) -> bool:
     if not SECRET_FOLDERS.isdisjoint(parts) or any(map(folded.__contains__, SECRET_BELOW)):
         return True
     return folded.startswith("/proc/") and re.fullmatch(_PROCESS_MEMORY, folded) is not None
+
+
+def may_hold_secret(folder: str, names: Iterable[str]) -> bool:
+    """A quick check: False if no file of these names in a folder is a secret."""
+    text = fold("\0".join((f"{folder}/", *names)))
+    return any(sign in text for sign in _SIGNS)
 
 
 def secrets_among(paths: Sequence[str]) -> list[str]:

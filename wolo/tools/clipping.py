@@ -59,13 +59,7 @@ def clip(data: bytes, *, max_lines: int = MAX_LINES, max_bytes: int = MAX_BYTES)
     return Clipped(text, lines, omitted)
 
 
-def clip_and_keep(
-    data: bytes,
-    *,
-    name: str,
-    keep: Callable[[str, bytes], Path],
-    dropped_bytes: int = 0,
-) -> str:
+def clip_and_keep(data: bytes, *, name: str, keep: Callable[[str, bytes], Path], dropped_bytes: int = 0) -> str:
     """Returns the text for the model; if it was cut, the last line names the file with all of it.
 
     `dropped_bytes`: number of bytes in the middle that the reader did not keep.

@@ -173,6 +173,8 @@ class ToolServices(Struct, frozen=True, kw_only=True):
     """None: the web cannot be searched."""
     is_readable: Callable[[Path], bool] = lambda path: True
     """False for files that searches must leave out. Takes a resolved, absolute path."""
+    all_readable: Callable[[Path, Sequence[str]], bool] = lambda folder, names: False
+    """A quick check: True if `is_readable` is for every file of these names in the folder; False says nothing."""
     ask_user: AskQuestions | None = None
     """None: no user can be asked."""
     agents: Sequence[SubagentOffer] = BUILTIN_SUBAGENTS

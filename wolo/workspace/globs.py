@@ -47,10 +47,10 @@ def compile_glob(glob: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{_anywhere_or_from_here(one)})" for one in alternatives))
 
 
-def ignore_line(line: str) -> tuple[str, bool] | None:
-    """Parses a line of a `.gitignore` into (regular expression, ignores); None for a line without effect.
+def ignore_line(line: str) -> tuple[str, bool, bool] | None:
+    """Parses a line of a `.gitignore` into (regular expression, ignores, is for names); None for a line without effect.
 
-    The expression is matched in full against paths relative to the file's folder; directories end with a slash.
+    The expression is matched in full against a path relative to the file's folder or its last name; directories end with a slash.
     """
     line = line.rstrip("\n").removesuffix("\r")
     while line.endswith(" ") and not line.endswith("\\ "):
@@ -60,11 +60,13 @@ def ignore_line(line: str) -> tuple[str, bool] | None:
     ignores = not line.startswith("!")
     pattern = line if ignores else line[1:]
     only_directories = pattern.endswith("/")
+    glob = pattern.removesuffix("/")
+    is_for_names = glob != "" and "/" not in glob and _DOUBLE_STAR not in glob
     try:
-        expression = _anywhere_or_from_here(pattern.removesuffix("/"))
+        expression = _name_expression(glob) if is_for_names else _anywhere_or_from_here(glob)
     except BadPattern:
         return None
-    return expression + ("/" if only_directories else "/?"), ignores
+    return expression + ("/" if only_directories else "/?"), ignores, is_for_names
 
 
 def _anywhere_or_from_here(glob: str) -> str:

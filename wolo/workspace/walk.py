@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 import stat
 import time
+from bisect import bisect
 from collections.abc import Container, Iterable, Iterator
-from itertools import groupby
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 from msgspec import Struct
@@ -49,13 +51,12 @@ class WalkLimits(Struct):
     def seconds_left(self) -> float:
         return max(0.0, self._deadline_s - time.monotonic())
 
-    def count(self) -> None:
-        """Counts an entry. Raises WalkStopped."""
-        self._seen += 1
+    def count(self, num_entries: int) -> None:
+        """Raises WalkStopped."""
+        self._seen += num_entries
         if self._seen > self.max_entries:
             raise WalkStopped(f"after {self.max_entries:,} files and folders")
-        if self._seen % _CHECK_EVERY == 0:
-            self.check()
+        self.check()
 
     def check(self) -> None:
         """Raises WalkStopped."""
@@ -65,26 +66,50 @@ class WalkLimits(Struct):
             raise WalkStopped(f"after {self.max_s:g} s")
 
 
+class Folder(Struct):
+    path: str
+    """Relative to the start of the walk, with a trailing slash; empty for the start."""
+    files: list[str]
+    """Names of regular files that are not ignored, sorted."""
+    is_whole: bool
+    """It has no other regular files."""
+    subfolders: list[str]
+    """Names, sorted; ignored ones are omitted."""
+
+
 def walk(start: Path, bounds: WalkLimits, *, top: Path | None = None) -> Iterator[str]:
     """Yields files below `start`, relative to it, heeding ignore files from the parent `top` down.
 
     An ignored `start` is walked by its own ignore files alone. Raises WalkStopped.
     """
-    levels = [_enter(str(start), "", _rules_above(start, top or start, bounds), bounds)]
-    while levels:
-        bounds.check()  # matching ignore rules may take long, too
-        level = levels[-1]
-        if (entry := next(level.entries, None)) is None:
-            levels.pop()
-            continue
-        path = level.path + entry.name
-        if entry.name == ".git":
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            if not is_ignored(path + "/", level.rules):
-                levels.append(_enter(entry.path, path + "/", level.rules, bounds))
-        elif entry.is_file(follow_symlinks=False) and not is_ignored(path, level.rules):
-            yield path
+    return files_of(walk_folders(start, bounds, top=top))
+
+
+def files_of(folders: Iterable[Folder]) -> Iterator[str]:
+    """Yields the files of `walk_folders` sorted by path component."""
+    above: list[tuple[str, list[str]]] = []
+    for folder in folders:
+        while above and not folder.path.startswith(above[-1][0]):
+            path, names = above.pop()
+            yield from (path + name for name in names)
+        if above:
+            path, names = above[-1]
+            num_before = bisect(names, folder.path[len(path) :].partition("/")[0])
+            yield from (path + name for name in names[:num_before])
+            del names[:num_before]
+        above.append((folder.path, folder.files[:]))
+    for path, names in reversed(above):
+        yield from (path + name for name in names)
+
+
+def walk_folders(start: Path, bounds: WalkLimits, *, top: Path | None = None) -> Iterator[Folder]:
+    """Yields the folders of `walk`, each before those in it, sorted by path component. Raises WalkStopped."""
+    waiting = [("", _rules_above(start, top or start, bounds))]
+    while waiting:
+        path, above = waiting.pop()
+        folder, rules = _enter(f"{start}/{path}", path, above, bounds)
+        yield folder
+        waiting += ((f"{path}{name}/", rules) for name in reversed(folder.subfolders))
 
 
 class _IgnoreLines(Struct, frozen=True):
@@ -94,13 +119,17 @@ class _IgnoreLines(Struct, frozen=True):
     their number.
     """
 
-    pieces: tuple[tuple[re.Pattern[str], bool], ...]
+    pieces: tuple[tuple[re.Pattern[str], bool, bool], ...]
 
     def verdict(self, path: str) -> bool | None:
         """True for ignored, False for re-included, None for not mentioned. Paths are relative to the file's folder; folders end
         in `/`.
         """
-        return next((ignores for expression, ignores in self.pieces if expression.fullmatch(path)), None)
+        name = path[path.rfind("/", 0, -1) + 1 :]
+        for expression, ignores, is_for_names in self.pieces:
+            if expression.fullmatch(name if is_for_names else path):
+                return ignores
+        return None
 
 
 class Rules(Struct, frozen=True):
@@ -116,26 +145,22 @@ class Rules(Struct, frozen=True):
         return self.lines.verdict(self.above + path[self.below :])
 
 
-class _Level(Struct, frozen=True):
-    path: str
-    """Relative to the start, with a trailing slash; empty for the start."""
-    entries: Iterator[os.DirEntry[str]]
-    rules: tuple[Rules, ...]
-
-
-def _enter(folder: str, path: str, rules: tuple[Rules, ...], bounds: WalkLimits) -> _Level:
+def _enter(folder: str, path: str, rules: tuple[Rules, ...], bounds: WalkLimits) -> tuple[Folder, tuple[Rules, ...]]:
     bounds.check()
     entries: list[os.DirEntry[str]] = []
     try:
         with os.scandir(folder) as listed:
-            for entry in listed:
-                bounds.count()
-                entries.append(entry)
+            while some := [*islice(listed, _CHECK_EVERY)]:
+                bounds.count(len(some))
+                entries += some
     except OSError:
         bounds.num_unreadable += 1
-    entries.sort(key=lambda entry: entry.name)
-    names = {entry.name for entry in entries if entry.name in (".git", ".gitignore")}
-    return _Level(path, iter(entries), rules_in(folder, path, rules, names, bounds))
+    files = sorted([entry.name for entry in entries if entry.is_file(follow_symlinks=False)])
+    subfolders = sorted([entry.name for entry in entries if entry.is_dir(follow_symlinks=False) and entry.name != ".git"])
+    rules = rules_in(folder, path, rules, {entry.name for entry in entries}, bounds)
+    visible = [name for name in files if name != ".git" and not is_ignored(path + name, rules, bounds)]
+    entered = [name for name in subfolders if not is_ignored(f"{path}{name}/", rules, bounds)]
+    return Folder(path, visible, len(visible) == len(files), entered), rules
 
 
 def rules_in(folder: str, path: str, above: tuple[Rules, ...], names: Container[str], bounds: WalkLimits) -> tuple[Rules, ...]:
@@ -145,13 +170,13 @@ def rules_in(folder: str, path: str, above: tuple[Rules, ...], names: Container[
     return (*above, *(Rules(lines, below=len(path)) for lines in _read_lines(folder, names, bounds)))
 
 
-def is_ignored(path: str, rules: tuple[Rules, ...]) -> bool:
-    """`path` is relative to the start of the walk; a folder ends in `/`."""
-    return bool(rules) and _nearest(one.verdict(path) for one in reversed(rules))
-
-
-def _nearest(verdicts: Iterable[bool | None]) -> bool:
-    return next((verdict for verdict in verdicts if verdict is not None), False)
+def is_ignored(path: str, rules: tuple[Rules, ...], bounds: WalkLimits) -> bool:
+    """`path` is relative to the start of the walk; a folder ends in `/`. Raises WalkStopped: matching may take long."""
+    for one in reversed(rules):
+        bounds.check()
+        if (verdict := one.verdict(path)) is not None:
+            return verdict
+    return False
 
 
 def _rules_above(start: Path, top: Path, bounds: WalkLimits) -> tuple[Rules, ...]:
@@ -166,7 +191,8 @@ def _rules_above(start: Path, top: Path, bounds: WalkLimits) -> tuple[Rules, ...
             rules.clear()
         rules += [(folder, lines) for lines in _read_lines(str(folder), names, bounds)]
         folder /= name
-        if _nearest(lines.verdict(f"{folder.relative_to(at)}/") for at, lines in reversed(rules)):
+        verdicts = (lines.verdict(f"{folder.relative_to(at)}/") for at, lines in reversed(rules))
+        if next((verdict for verdict in verdicts if verdict is not None), False):
             return ()
     return tuple(Rules(lines, above=f"{start.relative_to(at)}/") for at, lines in rules)
 
@@ -180,12 +206,13 @@ def _read_lines(folder: str, names: Container[str], bounds: WalkLimits) -> list[
     read: list[_IgnoreLines] = []
     for text in texts:
         lines = text.removeprefix("\ufeff").split("\n")
-        pieces: list[tuple[re.Pattern[str], bool]] = []
+        pieces: list[tuple[re.Pattern[str], bool, bool]] = []
         for end in range(len(lines), 0, -_MAX_JOINED):
             bounds.check()
             parsed = filter(None, map(ignore_line, reversed(lines[max(end - _MAX_JOINED, 0) : end])))
-            for ignores, group in groupby(parsed, key=lambda line: line[1]):
-                pieces.append((re.compile("|".join(f"(?:{expression})" for expression, _ in group)), ignores))
+            for _, run in groupby(parsed, key=itemgetter(1)):
+                for kind, group in groupby(sorted(run, key=itemgetter(2)), key=itemgetter(1, 2)):
+                    pieces.append((re.compile("|".join(f"(?:{expression})" for expression, *_ in group)), *kind))
         if pieces:
             read.append(_IgnoreLines(tuple(pieces)))
     return read

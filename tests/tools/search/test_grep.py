@@ -21,15 +21,18 @@ from tests import unprivileged
 from tests.tools.harness import ToolHarness
 from tests.tools.programs import find_ripgrep, needs_ripgrep
 from tests.workspace.living import unique_seconds
+from tests.workspace.test_walk import PATHS, plant, trees
 from wolo.errors import ToolError
 from wolo.guard.intents import ReadIntent
 from wolo.guard.secrets.redactor import Secrets
 from wolo.messages.secret_values import Secret
+from wolo.tools.search import grep as grep_module
 from wolo.tools.search import plain_grep
 from wolo.tools.search.grep import Grep, GrepArgs, text_files
 from wolo.tools.search.ripgrep import find_program, ripgrep, stand_in
 from wolo.tools.tool_values import CallResult, Listing
-from wolo.workspace.walk import WalkLimits
+from wolo.workspace.globs import compile_glob
+from wolo.workspace.walk import WalkLimits, walk
 
 
 @pytest.fixture
@@ -352,6 +355,47 @@ def test_small_files_are_not_opened_before_they_match(tmp_path: Path) -> None:
     assert text_files(tmp_path, ["small", "large"]) == ([], 0)
 
 
+@pytest.mark.parametrize("name", ["image", "film.ts"])
+@pytest.mark.parametrize("ignored", ["", "z.txt\n"], ids=["whole folder", "its files"])
+async def test_large_binaries_are_not_read_to_the_end(harness: ToolHarness, grep: Grep, ignored: str, name: str) -> None:
+    harness.put("disk/.gitignore", ignored)
+    os.truncate(harness.put(f"disk/{name}", "\0\n"), 1 << 40)
+    harness.put("disk/a.txt", "needle\n")
+    harness.put("disk/z.txt", "hay\n")
+    assert (await search(grep, harness, "needle")).text == "disk/a.txt:1:needle"
+
+
+async def test_match_after_a_late_nul_byte_is_found(harness: ToolHarness, grep: Grep) -> None:
+    harness.put("a.log", b"hay\n" * 3000 + b"\0\nneedle\n")
+    harness.put("b.log", b"hay\n" * 1000 + b"\0\nneedle\n")
+    assert (await search(grep, harness, "needle")).text == "a.log:3002:needle"
+
+
+@needs_ripgrep
+async def test_whole_folders_are_left_to_ripgrep(harness: ToolHarness) -> None:
+    for number in range(3000):
+        harness.put(f"d{number // 100}/f{number % 100}.txt", "hay\n")
+    harness.put("d7/.gitignore", "f8.txt\n")
+    script = harness.folder / "search"
+    script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >> {harness.folder}/arguments\nexec "$@"\n')
+    script.chmod(0o755)
+    assert (await search(Grep([str(script), *program_named("ripgrep")]), harness, "needle")).text == "[No matches.]"
+    paths = [each for each in (harness.folder / "arguments").read_text().splitlines() if each.startswith("./")]
+    files = ["./d7/.gitignore", *(f"./d7/f{each}.txt" for each in range(100) if each != 8)]
+    assert sorted(paths) == sorted([*(f"./d{each}/" for each in range(30) if each != 7), *files])
+
+
+@pytest.mark.parametrize("mode", ["content", "files", "count"])
+async def test_protected_file_made_meanwhile_is_left_out(harness: ToolHarness, grep: Grep, mode: str) -> None:
+    harness.services = replace(harness.services, is_readable=lambda path: path.name != ".env")
+    harness.put("d/a.txt", "needle\n")
+    script = harness.folder / "search"
+    script.write_text('#!/bin/sh\necho needle > d/.env\nexec "$@"\n')
+    script.chmod(0o755)
+    text = (await search(Grep([str(script), *(grep._program or ())]), harness, "needle", output_mode=mode)).text
+    assert text.splitlines() == [{"content": "d/a.txt:1:needle", "files": "d/a.txt", "count": "d/a.txt:1"}[mode]]
+
+
 @pytest.mark.parametrize("mode", ["content", "files_with_matches", "count"])
 async def test_binary_files_of_any_size_are_omitted(harness: ToolHarness, grep: Grep, mode: str) -> None:
     harness.put("a.txt", "needle\n")
@@ -455,6 +499,50 @@ def test_program_of_the_workspace_is_not_run(harness: ToolHarness, monkeypatch: 
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", str(fake.parent))
     assert str(fake) not in find_program(harness.services.workspace)
+
+
+@needs_ripgrep
+@given(
+    tree=trees(),
+    folder=PATHS,
+    glob=st.sampled_from([None, None, "*a*", "a/**", "*.b"]),
+    num_first=st.integers(1, 4),
+    num_most=st.integers(1, 6),
+    protected=st.sampled_from(["", "", "a", "b"]),
+)
+def test_both_programs_search_the_files_of_the_walk(
+    tmp_path: Path,
+    tree: tuple[list[str], dict[str, list[str]]],
+    folder: str,
+    glob: str | None,
+    num_first: int,
+    num_most: int,
+    protected: str,
+) -> None:
+    shutil.rmtree(tmp_path / "work", ignore_errors=True)
+    harness = ToolHarness(tmp_path)
+    plant(harness.root, tree)
+    (harness.root / "link").symlink_to("..")
+    (harness.root / "image").write_bytes(b"x\0")
+    harness.services = replace(harness.services, is_readable=lambda path: path.name != protected)
+    path = folder if (harness.root / folder).is_dir() else "."
+    start = harness.root / path
+    expected = tuple(
+        str((start / each).relative_to(harness.root))
+        for each in walk(start, WalkLimits(), top=harness.root)
+        if each != "image" and Path(each).name != protected and (not glob or compile_glob(glob).fullmatch(each))
+    )
+    args = GrepArgs("x|^", path, glob, output_mode="files", head_limit=2000)
+
+    async def both() -> list[object]:
+        return [(await Grep(program_named(name)).run(args, harness.context)).view for name in ("stand-in", "ripgrep")]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grep_module, "_FIRST_BATCH", num_first)
+        patch.setattr(grep_module, "_MAX_BATCH", num_most)
+        answers = asyncio.run(both())
+    harness.services.shell.processes.close_all()
+    assert answers == [Listing("x|^", expected, len(expected))] * 2
 
 
 WORDS = st.sampled_from(["a", "b", "ab", "Ab", "a b", "x.y", "", " a", "é", "ba\t", "aab", "b" * 30])

@@ -360,6 +360,7 @@ class Subagents:
             own,
             may_fetch=judge.may_fetch,
             is_readable=judge.readable,
+            all_readable=judge.all_readable,
             ledger=FileLedger(state.site.places.state / "file-locks"),
             save_output=save,
             shell=new_shell(state.site.cwd, state.site.places.state, own.secrets),

@@ -129,6 +129,7 @@ class WorkspaceRights(Struct, frozen=True):
                 shell=shell,
                 secrets=self.secrets,
                 is_readable=self.check.judge.readable,
+                all_readable=self.check.judge.all_readable,
             )
             arguments = GrepArgs(pattern=re.escape(text), ignore_case=text.islower(), path=".")
             view = (await Grep().run(arguments, services.for_call("find", lambda text: None))).view

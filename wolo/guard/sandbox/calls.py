@@ -115,11 +115,7 @@ def decode_words(data: bytes) -> list[str]:
 
 def lower_limits() -> None:
     """Disables core files and limits file size and processor time."""
-    for which, most in (
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, FILE_BYTES),
-        (resource.RLIMIT_CPU, PROCESSOR_S),
-    ):
+    for which, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_CPU, PROCESSOR_S)):
         _, hard = resource.getrlimit(which)
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(which, (most, most))

@@ -159,11 +159,7 @@ def _try(make: SandboxFactory, folder: Path) -> tuple[str, tuple[str, ...]]:
             was_fed = bool(os.read(fifo, 16))
         victim.communicate(b"\n")  # it ends by itself then, unless a signal is pending
         has_set_id = any(path.stat().st_mode & (stat.S_ISUID | stat.S_ISGID) for path in (folder / "inside").iterdir())
-        gaps = (
-            FIFOS if was_fed else "",
-            SIGNALS if victim.returncode else "",
-            SET_ID if has_set_id else "",
-        )
+        gaps = (FIFOS if was_fed else "", SIGNALS if victim.returncode else "", SET_ID if has_set_id else "")
         return ", ".join(escapes), tuple(filter(None, gaps))
 
 

@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -21,7 +22,7 @@ from wolo.tools.tool_values import CallResult, Listing
 from wolo.workspace.files.safe_open import explain
 from wolo.workspace.globs import BadPattern, compile_glob
 from wolo.workspace.root import Resolved
-from wolo.workspace.walk import WalkLimits, WalkStopped, walk
+from wolo.workspace.walk import Folder, WalkLimits, WalkStopped, files_of, walk_folders
 
 _MAX_NAMES = 500
 
@@ -109,8 +110,8 @@ async def find_files(resolved: Resolved, glob: str, services: ToolServices, boun
     """Lists the readable files at or below a path that git does not ignore. Raises ToolError."""
 
     def find() -> FileSelection:
-        selection, files = look_for_files(resolved, glob, services, bounds)
-        selection.files += files
+        selection, folders = look_for_files(resolved, glob, services, bounds)
+        selection.files += files_of(folders)
         return selection
 
     try:
@@ -132,8 +133,8 @@ def not_read(num_unread: int, kind: str) -> Gap:
 
 def look_for_files(
     resolved: Resolved, glob: str | None, services: ToolServices, bounds: WalkLimits, of_type: re.Pattern[str] | None = None
-) -> tuple[FileSelection, Iterator[str]]:
-    """The iterator yields the files of `find_files` and completes the counts and gaps of `FileSelection`. Raises ToolError.
+) -> tuple[FileSelection, Iterator[Folder]]:
+    """The iterator yields folders of `walk_folders` and completes the counts and gaps of `FileSelection`. Raises ToolError.
 
     A file of a folder must match `glob`, which may begin with the full path or `./`, and `of_type`.
     """
@@ -145,7 +146,8 @@ def look_for_files(
         raise explain(error, services.workspace.relative(resolved.path)) from error
     if stat.S_ISREG(mode):
         selection = FileSelection(resolved.path.parent)
-        return selection, _readable([resolved.path.name], selection, services)
+        alone = Folder("", [resolved.path.name], is_whole=False, subfolders=[])
+        return selection, _select([alone], (), selection, services)
     if not stat.S_ISDIR(mode):
         raise ToolError(f"`{resolved.spelling}` is neither a file nor a folder.")
     selection = FileSelection(resolved.path)
@@ -157,84 +159,54 @@ def look_for_files(
         except BadPattern as error:
             raise ToolError(f"`{glob}` is not a usable glob: {error}") from error
     top = services.workspace.root if resolved.inside else None
-    paths = _walk_noting_gaps(walk(resolved.path, bounds, top=top), bounds, selection)
-    return selection, _readable(
-        (path for path in paths if all(pattern.fullmatch(path) for pattern in filters)), selection, services
-    )
+    folders = _walk_noting_gaps(walk_folders(resolved.path, bounds, top=top), bounds, selection)
+    return selection, _select(folders, filters, selection, services)
 
 
-def _walk_noting_gaps(paths: Iterator[str], bounds: WalkLimits, selection: FileSelection) -> Iterator[str]:
+def _walk_noting_gaps(folders: Iterator[Folder], bounds: WalkLimits, selection: FileSelection) -> Iterator[Folder]:
     try:
-        yield from paths
+        yield from folders
     except WalkStopped as stopped:
         selection.gaps.append(Gap(f"The search stopped {stopped}: narrow `path`.", f"stopped {stopped}"))
     if bounds.num_unreadable:
         selection.gaps.append(not_read(bounds.num_unreadable, "folder"))
 
 
-def _readable(paths: Iterable[str], selection: FileSelection, services: ToolServices) -> Iterator[str]:
-    for path in paths:
-        if services.is_readable(selection.start / path):
-            yield path
-        else:
-            selection.protected += 1
+def _select(
+    folders: Iterable[Folder], filters: Sequence[re.Pattern[str]], selection: FileSelection, services: ToolServices
+) -> Iterator[Folder]:
+    """Leaves out files that a filter does not match, or that must not be read."""
+    for folder in folders:
+        path, files, place = folder.path, folder.files, selection.start / folder.path
+        if filters:
+            files = [name for name in files if all(each.fullmatch(path + name) for each in filters)]
+        if not services.all_readable(place, files):
+            matching, files = files, [name for name in files if services.is_readable(place / name)]
+            selection.protected += len(matching) - len(files)
+        if files:
+            yield Folder(path, files, folder.is_whole and len(files) == len(folder.files), folder.subfolders)
 
 
-_TYPES = {
-    "c": "*.{c,h}",
-    "config": "*.{cfg,conf,config,ini}",
-    "cpp": "*.{cpp,cc,cxx,hpp,hh,hxx,h,inl}",
-    "cs": "*.cs",
-    "css": "*.{css,scss,sass,less}",
-    "csharp": "*.cs",
-    "docker": "{Dockerfile*,*.dockerfile}",
-    "elixir": "*.{ex,exs,eex,heex}",
-    "erlang": "*.{erl,hrl}",
-    "go": "*.go",
-    "h": "*.{h,hh,hpp}",
-    "haskell": "*.{hs,lhs}",
-    "html": "*.{html,htm}",
-    "java": "*.java",
-    "javascript": "*.{js,jsx,mjs,cjs}",
-    "js": "*.{js,jsx,mjs,cjs}",
-    "json": "*.{json,jsonl,json5}",
-    "julia": "*.jl",
-    "kotlin": "*.{kt,kts}",
-    "lua": "*.lua",
-    "make": "{Makefile,makefile,GNUmakefile,*.mk,*.mak}",
-    "markdown": "*.{md,markdown,mdx}",
-    "md": "*.{md,markdown,mdx}",
-    "objc": "*.{m,h}",
-    "ocaml": "*.{ml,mli}",
-    "perl": "*.{pl,pm,t}",
-    "php": "*.php",
-    "proto": "*.proto",
-    "ps": "*.{ps1,psm1,psd1}",
-    "py": "*.{py,pyi}",
-    "python": "*.{py,pyi}",
-    "r": "*.{r,R,Rmd}",
-    "rb": "*.{rb,gemspec,rake}",
-    "rs": "*.rs",
-    "ruby": "*.{rb,gemspec,rake}",
-    "rust": "*.rs",
-    "scala": "*.{scala,sbt}",
-    "sh": "*.{sh,bash,zsh,ksh,fish}",
-    "shell": "*.{sh,bash,zsh,ksh,fish}",
-    "sql": "*.sql",
-    "swift": "*.swift",
-    "tex": "*.{tex,sty,cls,bib}",
-    "toml": "*.toml",
-    "ts": "*.{ts,tsx,mts,cts}",
-    "tsx": "*.tsx",
-    "txt": "*.txt",
-    "typescript": "*.{ts,tsx,mts,cts}",
-    "vue": "*.vue",
-    "xml": "*.{xml,xsd,xsl,xslt,svg}",
-    "yaml": "*.{yaml,yml}",
-    "yml": "*.{yaml,yml}",
-    "zig": "*.zig",
-}
+_TYPES = """
+c=.c,.h config=.cfg,.conf,.config,.ini cpp=.cpp,.cc,.cxx,.hpp,.hh,.hxx,.h,.inl cs,csharp=.cs css=.css,.scss,.sass,.less
+docker=Dockerfile*,.dockerfile elixir=.ex,.exs,.eex,.heex erlang=.erl,.hrl go=.go h=.h,.hh,.hpp haskell=.hs,.lhs html=.html,.htm
+java=.java javascript,js=.js,.jsx,.mjs,.cjs json=.json,.jsonl,.json5 julia=.jl kotlin=.kt,.kts lua=.lua
+make=Makefile,makefile,GNUmakefile,.mk,.mak markdown,md=.md,.markdown,.mdx objc=.m,.h ocaml=.ml,.mli perl=.pl,.pm,.t php=.php
+proto=.proto ps=.ps1,.psm1,.psd1 py,python=.py,.pyi r=.r,.R,.Rmd rb,ruby=.rb,.gemspec,.rake rs,rust=.rs scala=.scala,.sbt
+sh,shell=.sh,.bash,.zsh,.ksh,.fish sql=.sql swift=.swift tex=.tex,.sty,.cls,.bib toml=.toml ts,typescript=.ts,.tsx,.mts,.cts
+tsx=.tsx txt=.txt vue=.vue xml=.xml,.xsd,.xsl,.xslt,.svg yaml,yml=.yaml,.yml zig=.zig
+"""
+"""Names of languages, and endings or names of their files."""
+ENDINGS = frozenset(each for each in _TYPES.lower().replace("=", " ").replace(",", " ").split() if each[0] == ".")
+"""Of names that are usually text."""
 _ENDING = r"[\w+-]+(?:\.[\w+-]+)*"
+
+
+@cache
+def _types() -> dict[str, str]:
+    """Globs by the name of a language."""
+    rows = (re.sub(r"(?<=[=,])[.]", "*.", row).split("=") for row in _TYPES.split())
+    return {name: f"{{{files}}}" if "," in files else files for names, files in rows for name in names.split(",")}
 
 
 def compile_type(name: str) -> re.Pattern[str]:
@@ -242,6 +214,6 @@ def compile_type(name: str) -> re.Pattern[str]:
     ending = name.strip().removeprefix("*").removeprefix(".")
     if not re.fullmatch(_ENDING, ending):
         raise ToolError(
-            f"`{name}` is not a known file type. Known types: {', '.join(_TYPES)}; or a file name suffix, such as `vue`."
+            f"`{name}` is not a known file type. Known types: {', '.join(_types())}; or a file name suffix, such as `vue`."
         )
-    return compile_glob(_TYPES.get(ending.lower(), f"*.{ending}"))
+    return compile_glob(_types().get(ending.lower(), f"*.{ending}"))

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import stat
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -17,13 +19,13 @@ from wolo.errors import ToolError
 from wolo.guard.intents import Intent, ReadIntent
 from wolo.messages.parts import ToolKind
 from wolo.operating_system import os
-from wolo.tools.search.glob import MAX_S, MAX_TEXT_BYTES, Gap, compile_type, look_for_files, not_read, printable_name
-from wolo.tools.search.ripgrep import GrepHit, GrepQuery, Mode, Searched, find_hits, find_names, find_program
+from wolo.tools.search.glob import ENDINGS, MAX_S, MAX_TEXT_BYTES, Gap, compile_type, look_for_files, not_read, printable_name
+from wolo.tools.search.ripgrep import MOST_HANDLES, GrepHit, GrepQuery, Mode, Searched, find_hits, find_names, find_program
 from wolo.tools.tool import UNOFFERED, CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
 from wolo.tools.tool_values import CallResult, Listing
 from wolo.workspace.processes.process_runner import Processes
-from wolo.workspace.walk import WalkLimits
+from wolo.workspace.walk import Folder, WalkLimits
 
 _DEFAULT_LIMIT = 200
 _MAX_LIMIT = 2000
@@ -43,8 +45,8 @@ _FIRST_BATCH = 64
 """Files of the first batch; later batches are four times as large, so common words are found fast and rare ones too."""
 _MAX_BATCH = 8192
 _MAX_BATCH_BYTES = 300_000
-"""Maximum length of the file names of a batch; systems allow one to two megabytes."""
-_MAX_AT_ONCE = 4
+"""Maximum length of the arguments of a batch; systems allow one to two megabytes."""
+_MAX_AT_ONCE = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 """Maximum number of parallel searches."""
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -110,12 +112,12 @@ class Grep:
         bounds, looking = WalkLimits(max_s=MAX_S), WalkLimits(max_s=MAX_S * _LOOKING)
         of_type = compile_type(args.type) if args.type else None
         resolved = call.resolve(args.path)
-        selection, files = await asyncio.to_thread(look_for_files, resolved, args.glob, call.services, looking, of_type)
+        selection, folders = await asyncio.to_thread(look_for_files, resolved, args.glob, call.services, looking, of_type)
         lines = _ResultLines(args, call.services, selection.start)
         program = self._program or find_program(call.services.workspace)
-        batches = _FoundBatches(selection.start, files, looking)
+        batches = _FoundBatches(selection.start, folders, looking)
         try:
-            gaps = await _search(program, args, call.services, batches, selection.start, bounds, lines)
+            gaps = await _search(program, args, call, batches, bounds, lines)
         finally:
             await batches.close()
         selection.gaps[:0] = gaps
@@ -129,9 +131,10 @@ class Grep:
 
 class _Batch(Struct, frozen=True):
     files: list[str]
-    likely: list[str]
-    """Those that look like text."""
-    not_read: int
+    paths: list[str]
+    """Arguments of the search program: folders as a whole, and files of others."""
+    end: list[str] | None
+    """Components of a path; every file that sorts before it is in this batch or an earlier one. None: all are."""
 
 
 class _FoundBatches:
@@ -140,9 +143,10 @@ class _FoundBatches:
     One thread does all of it: several would wait for each other at every step of the event loop.
     """
 
-    def __init__(self, start: Path, files: Iterator[str], looking: WalkLimits) -> None:
-        self._batches = (_Batch(batch, *text_files(start, batch, unopened_bytes=_UNOPENED_BYTES)) for batch in _batches(files))
-        self._looking = looking
+    def __init__(self, start: Path, folders: Iterator[Folder], looking: WalkLimits) -> None:
+        self.num_unread = 0
+        self.start, self._looking = start, looking
+        self._batches = _batches(map(self._without_binaries, folders))
         self._next = self._begin()
 
     def _begin(self) -> asyncio.Task[_Batch | None]:
@@ -154,6 +158,17 @@ class _FoundBatches:
             self._next = self._begin()
         return batch
 
+    def _without_binaries(self, folder: Folder) -> Folder:
+        """Leaves out large ones, except of names that are usually text: of these the search program reads a little."""
+        path, files = folder.path, folder.files
+        doubtful = [path + name for name in files if name[name.rfind(".") :].lower() not in ENDINGS]
+        texts, num_unread = text_files(self.start, doubtful, unopened_bytes=_UNOPENED_BYTES)
+        if len(texts) == len(doubtful):
+            return folder
+        self.num_unread += num_unread
+        binaries = {*doubtful}.difference(texts)
+        return Folder(path, [name for name in files if path + name not in binaries], is_whole=False, subfolders=folder.subfolders)
+
     async def close(self) -> None:
         """Stops looking for files."""
         self._looking.cancel()
@@ -161,13 +176,7 @@ class _FoundBatches:
 
 
 async def _search(
-    program: Sequence[str],
-    args: GrepArgs,
-    services: ToolServices,
-    batches: _FoundBatches,
-    start: Path,
-    bounds: WalkLimits,
-    lines: _ResultLines,
+    program: Sequence[str], args: GrepArgs, call: CallContext, batches: _FoundBatches, bounds: WalkLimits, lines: _ResultLines
 ) -> list[Gap]:
     """Searches batches in parallel, with hits in order, until the limit or the time is reached."""
     query = GrepQuery(
@@ -179,50 +188,60 @@ async def _search(
         multiline=args.multiline,
         max_count=args.offset + args.head_limit + 1,
     )
-    running: deque[asyncio.Task[Searched]] = deque()
-    not_searched, has_failed = 0, False
+    start, processes = batches.start, call.services.shell.processes
+    running: deque[tuple[_Batch, asyncio.Task[Searched]]] = deque()
+    num_unread, has_failed, has_more = 0, False, False
+    held: list[list[str]] = []
+    """Candidates that sort after files of later batches, by component."""
     try:
         at_once = 1  # a common word needs only the first batch
         while True:
             while len(running) < at_once and (batch := await batches.take()) is not None:
-                search = _search_batch(program, query, batch, start, services.shell.processes, bounds)
-                running.append(asyncio.create_task(search))
+                running.append((batch, asyncio.create_task(_find_candidates(program, query, batch, start, processes, bounds))))
             if not running:
                 break
-            searched = await running.popleft()
-            has_affinity = hasattr(os, "sched_getaffinity")
-            count = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-            at_once = min(count, _MAX_AT_ONCE)
-            not_searched += searched.not_read
-            has_failed = has_failed or searched.has_failed
-            if not all(map(lines.add, searched.hits)) or searched.has_more:
+            batch, task = running.popleft()
+            named = await task
+            at_once = _MAX_AT_ONCE
+            num_unread += named.not_read
+            held = sorted([*held, *(hit.path.split("/") for hit in named.hits)])
+            num_ready = bisect_left(held, batch.end) if batch.end and bounds.seconds_left() else len(held)
+            ready, held = ["/".join(each) for each in held[:num_ready]], held[num_ready:]
+            for at in range(0, num_ready, MOST_HANDLES):
+                matching, _ = await asyncio.to_thread(text_files, start, ready[at : at + MOST_HANDLES])
+                left_s = bounds.seconds_left()
+                found = await find_hits(program, query, matching, start=start, processes=processes, timeout_s=left_s)
+                has_failed = has_failed or found.has_failed
+                if has_more := not all(map(lines.add, found.hits)) or found.has_more:
+                    break
+            if has_more or named.has_more:
                 upto = lines.skipped + len(lines.shown)
                 note = f"There is more: narrow `pattern`, `path` or `glob`, or continue with offset={upto}."
                 return [Gap(note, "there is more")]
+            has_failed = has_failed or named.has_failed
             if not bounds.seconds_left():
                 note = f"The search stopped after {bounds.max_s:g} s: narrow `pattern`, `path` or `glob`."
                 return [Gap(note, f"stopped after {bounds.max_s:g} s")]
     finally:
-        for task in running:
+        for _, task in running:
             task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-    gaps = [not_read(not_searched, "file")] if not_searched else []
+        await asyncio.gather(*(task for _, task in running), return_exceptions=True)
+    num_unread += batches.num_unread
+    gaps = [not_read(num_unread, "file")] if num_unread else []
     return [*gaps, Gap("Some files could not be searched.", "some files could not be searched")] if has_failed else gaps
 
 
-async def _search_batch(
+async def _find_candidates(
     program: Sequence[str], query: GrepQuery, batch: _Batch, start: Path, processes: Processes, bounds: WalkLimits
 ) -> Searched:
-    not_read = batch.not_read
-    named = await find_names(program, query, batch.likely, start=start, processes=processes, timeout_s=bounds.seconds_left())
+    """Returns the files of a batch that match, among them binaries."""
+    find = partial(find_names, program, query, start=start, processes=processes)
+    named, num_unread = await find(batch.paths, timeout_s=bounds.seconds_left()), 0
     if named.has_failed:  # perhaps a file is unreadable: open all of them
-        likely, not_read = await asyncio.to_thread(text_files, start, batch.files)
-        named = await find_names(program, query, likely, start=start, processes=processes, timeout_s=bounds.seconds_left())
-    matching, _ = await asyncio.to_thread(text_files, start, [hit.path for hit in named.hits])
-    found = await find_hits(program, query, matching, start=start, processes=processes, timeout_s=bounds.seconds_left())
-    return replace(
-        found, has_more=named.has_more or found.has_more, has_failed=named.has_failed or found.has_failed, not_read=not_read
-    )
+        likely, num_unread = await asyncio.to_thread(text_files, start, batch.files)
+        named = await find(likely, timeout_s=bounds.seconds_left())
+    known = {*batch.files} if named.hits else ()  # the program may have come upon files that were made after the walk
+    return replace(named, hits=tuple(hit for hit in named.hits if hit.path in known), not_read=num_unread)
 
 
 class _ResultLines:
@@ -275,32 +294,30 @@ def _around(text: str, column: int) -> str:
     return f"{'…' if begin else ''}{text[begin:end]}{'…' if end < len(text) else ''}"
 
 
-def _batches(files: Iterable[str]) -> Iterator[list[str]]:
-    size = _FIRST_BATCH
-    batch: list[str] = []
-    batch_bytes = 0
-    for path in files:
-        batch_bytes += len(os.fsencode(path)) + 3
-        if batch and (len(batch) == size or batch_bytes > _MAX_BATCH_BYTES):
-            yield batch
-            batch, batch_bytes, size = [], len(os.fsencode(path)) + 3, min(size * 4, _MAX_BATCH)
-        batch.append(path)
-    if batch:
+def _batches(folders: Iterable[Folder]) -> Iterator[_Batch]:
+    size, num_bytes = _FIRST_BATCH, 0
+    batch = _Batch([], [], None)
+    for folder in folders:
+        path, files = folder.path, [folder.path + name for name in folder.files]
+        step = len(files) if folder.is_whole and len(files) <= _MAX_BATCH else _FIRST_BATCH
+        for at in range(0, len(files), step):
+            if len(batch.files) >= size or num_bytes > _MAX_BATCH_BYTES:
+                first = min(files[at], *(path + name for name in folder.subfolders[:1])) if at else path
+                yield replace(batch, end=first.split("/"))
+                batch, num_bytes, size = _Batch([], [], None), 0, min(size * 4, _MAX_BATCH)
+            paths = [path] if step == len(files) and folder.is_whole else files[at : at + step]
+            batch.paths.extend(paths)
+            batch.files.extend(files[at : at + step])
+            num_bytes += sum(len(os.fsencode(each)) + 3 for each in paths)
+    if batch.files:
         yield batch
 
 
 def text_files(start: Path, files: Sequence[str], *, unopened_bytes: int = 0) -> tuple[list[str], int]:
     """Returns the text files, and the number of unreadable files. Files below `unopened_bytes` count as text."""
-    texts: list[str] = []
-    num_unreadable = 0
-    above = f"{start}/"
-    for path in files:
-        whole = above + path
-        is_text = (unopened_bytes > 0 and _is_small(whole, unopened_bytes)) or _is_text(whole)
-        if is_text:
-            texts.append(path)
-        num_unreadable += is_text is None
-    return texts, num_unreadable
+    whole = [f"{start}/{path}" for path in files]
+    kinds = [(unopened_bytes > 0 and _is_small(path, unopened_bytes)) or _is_text(path) for path in whole]
+    return [path for path, is_text in zip(files, kinds, strict=True) if is_text], kinds.count(None)
 
 
 def _is_small(path: str, most_bytes: int) -> bool:
@@ -339,10 +356,7 @@ def _refuse_unusable(args: GrepArgs) -> None:
         os.fsencode(args.pattern)
     except UnicodeEncodeError as error:
         raise ToolError("The pattern contains half of a surrogate pair, which no text can hold.") from error
-    for name in ("context", "before", "after"):
-        if not 0 <= (getattr(args, name) or 0) <= _MAX_CONTEXT:
-            raise ToolError(f"`{name}` must be 0 to {_MAX_CONTEXT}.")
-    if not 0 <= args.offset <= _MAX_OFFSET:
-        raise ToolError(f"`offset` must be 0 to {_MAX_OFFSET}.")
-    if not 1 <= args.head_limit <= _MAX_LIMIT:
-        raise ToolError(f"`head_limit` must be 1 to {_MAX_LIMIT}.")
+    most = {**dict.fromkeys(("context", "before", "after"), _MAX_CONTEXT), "offset": _MAX_OFFSET, "head_limit": _MAX_LIMIT}
+    for name, limit in most.items():
+        if not (name == "head_limit") <= (getattr(args, name) or 0) <= limit:
+            raise ToolError(f"`{name}` must be {int(name == 'head_limit')} to {limit}.")

@@ -12,6 +12,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator
+from itertools import chain
 from re import _parser  # type: ignore[attr-defined]  # no public module parses patterns
 
 _BAD_PATTERN = 2
@@ -19,6 +20,7 @@ _NOT_ALL_SEARCHED = 3
 _MAX_COLUMNS = 2000
 _MOST_BYTES = 256 << 20
 """Maximum size of a file, which is held in memory."""
+_SNIFF_BYTES = 8000
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _CLASSES = {
     "alpha": r"^\W\d_",
@@ -51,7 +53,7 @@ def main(argv: list[str]) -> int:
         return _BAD_PATTERN
     needed = needed_bytes(pattern)
     is_complete = True
-    for path in options.files:
+    for path in chain.from_iterable(map(_files, options.files)):
         try:
             data = _read(path)
             if may_match(data, needed, pattern):
@@ -110,13 +112,25 @@ def compile_pattern(pattern: str, *, ignore_case: bool, multiline: bool) -> re.P
         return re.compile(translated, flags)
 
 
+def _files(path: str) -> list[str]:
+    """The regular files of a folder, whose path ends with a slash; otherwise the file itself."""
+    if not path.endswith("/"):
+        return [path]
+    with os.scandir(path) as entries:
+        return sorted(entry.path for entry in entries if entry.is_file(follow_symlinks=False))
+
+
 def _read(path: str) -> bytes:
+    """Empty for a binary file."""
     source: str | int = path
     if sys.platform == "win32" and path.startswith("/dev/fd/"):  # an inherited handle
         import msvcrt  # noqa: PLC0415  # Windows only
 
         source = msvcrt.open_osfhandle(int(path.rpartition("/")[2]), os.O_RDONLY)
     with open(source, "rb") as file:
+        head = file.peek(_SNIFF_BYTES)[:_SNIFF_BYTES]
+        if b"\0" in head and not head.startswith(_UTF16_MARKS):
+            return b""
         if os.fstat(file.fileno()).st_size > _MOST_BYTES:
             raise OSError("too large")
         return file.read()

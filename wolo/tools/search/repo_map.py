@@ -25,7 +25,7 @@ from wolo.tools.tool import CallContext, ToolServices
 from wolo.tools.tool_arguments import FOLDER_ALIASES
 from wolo.tools.tool_values import CallResult, Listing
 from wolo.workspace.root import Resolved
-from wolo.workspace.walk import WalkLimits
+from wolo.workspace.walk import WalkLimits, files_of
 
 DEFAULT_TOKENS = 2_000
 LEAST_TOKENS, MOST_TOKENS = 200, 6_000
@@ -95,8 +95,8 @@ async def draw_map(resolved: Resolved, tokens: int, services: ToolServices) -> t
 
     def find() -> tuple[FileSelection, list[str]]:
         endings = "|".join(map(re.escape, code_symbols.GRAMMARS))
-        selection, files = look_for_files(resolved, None, services, looking, re.compile(rf".*(?:{endings})", re.DOTALL))
-        return selection, list(files)
+        selection, folders = look_for_files(resolved, None, services, looking, re.compile(rf".*(?:{endings})", re.DOTALL))
+        return selection, list(files_of(folders))
 
     try:
         selection, files = await asyncio.to_thread(find)

@@ -6,7 +6,6 @@ import asyncio
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -35,14 +34,15 @@ _FAULT = 2
 """An invalid pattern or an unreadable file."""
 _HANDLES = "/dev/fd/"
 """Folder of open file handles."""
-_MOST_HANDLES = 200
+MOST_HANDLES = 200
 _LEAST_S = 1.0
 """Minimum time for the second search, even after a timeout."""
 _STAND_IN = Path(__file__).with_name("plain_grep.py")
 
-# Reproducible results: no user settings, no detection of binary files (done before), one thread so
-# that the order stays, and `$` matches before a Windows line end.
+# Reproducible results: no user settings, no detection of binary files, one thread so that the order stays, every file of the
+# given folders and none below, and `$` matches before a Windows line end.
 _RIPGREP_ONLY = (
+    *("--no-ignore", "--hidden", "--max-depth=1"),
     *("--no-config", "--no-messages", "--text", "--threads=1", "--crlf", "--engine=auto", "--multiline-dotall"),
     *("--with-filename", "--no-heading", "--line-number", "--column", "--null", "--color=never", "--no-context-separator"),
     *("--max-columns-preview", f"--max-columns={_MAX_COLUMNS}"),
@@ -120,37 +120,29 @@ def stand_in() -> list[str]:
 
 
 async def find_names(
-    program: Sequence[str], query: GrepQuery, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
+    program: Sequence[str], query: GrepQuery, paths: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
 ) -> Searched:
-    """Returns the files that match, in the order of `files`. Raises ToolError for an invalid pattern.
+    """Returns the files of `paths`, and of folders in `paths`, that match or are binaries. Raises ToolError for a bad pattern.
 
     A file may be replaced by a link before it is opened, so only results of `find_hits` may be shown.
     """
-    if not files:
+    if not paths:
         return Searched()
     names = replace(query, mode="files")
-    return await _run(program, names, [f"./{path}" for path in files], start, processes, timeout_s)
+    return await _run(program, names, [f"./{path}" for path in paths], start, processes, timeout_s, also=(r"--regexp=\x00",))
 
 
 async def find_hits(
     program: Sequence[str], query: GrepQuery, files: Sequence[str], *, start: Path, processes: Processes, timeout_s: float
 ) -> Searched:
-    """Searches files through handles opened without following links. Returns hits in the order of `files`."""
-    deadline = time.monotonic() + timeout_s
-    hits: list[GrepHit] = []
-    has_more = has_failed = False
-    for at in range(0, len(files), _MOST_HANDLES):
-        with _open_files(start, files[at : at + _MOST_HANDLES]) as opened:
-            if opened:
-                numbers = {inherited_number(handle): name for handle, name in opened.items()}
-                handles = [f"{_HANDLES}{number}" for number in numbers]
-                left_s = max(deadline - time.monotonic(), _LEAST_S)
-                found = await _run(program, query, handles, start, processes, left_s, tuple(opened))
-                hits += (replace(hit, path=numbers[int(hit.path)]) for hit in found.hits)
-                has_more, has_failed = found.has_more, has_failed or found.has_failed
-        if has_more:
-            break
-    return Searched(tuple(hits), has_more, has_failed=has_failed)
+    """Searches up to MOST_HANDLES files through handles opened without following links. Returns hits in the order of `files`."""
+    with _open_files(start, files) as opened:
+        if not opened:
+            return Searched()
+        numbers = {inherited_number(handle): name for handle, name in opened.items()}
+        handles = [f"{_HANDLES}{number}" for number in numbers]
+        found = await _run(program, query, handles, start, processes, max(timeout_s, _LEAST_S), tuple(opened))
+        return replace(found, hits=tuple(replace(hit, path=numbers[int(hit.path)]) for hit in found.hits))
 
 
 @contextmanager
@@ -176,10 +168,11 @@ async def _run(
     processes: Processes,
     timeout_s: float,
     handles: tuple[int, ...] = (),
+    also: tuple[str, ...] = (),
 ) -> Searched:
     printed = CapturedOutput(_OUTPUT_BYTES)
     try:
-        options = [f"--regexp={query.pattern}"]
+        options = [*also, f"--regexp={query.pattern}"]
         if query.ignore_case:
             options.append("--ignore-case")
         if query.crosses_lines:

@@ -187,7 +187,7 @@ class Scan:
             elif was is not None and (was.kind or not is_fresh):
                 is_covered = bool(was.kind)
             else:
-                is_covered = not is_ignored(inner, rules)
+                is_covered = not is_ignored(inner, rules, self._bounds)
             is_folder = inner.endswith("/")
             if is_covered and was is not None and was.kind and (was.kind == "folder") != is_folder:
                 self._record_removal(entry.path, was)
