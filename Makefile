@@ -33,7 +33,7 @@ test-fast: .venv/.test  # without those that may start a process or drive a term
 	$(IN_MEMORY) $(BIN)/python -m pytest -q --workers 3 --fast -m "not soak and not real_model and not heavy" $(OF_ROOM)
 
 test-again: .venv/.test  # the tests that failed last, alone
-	$(IN_MEMORY) $(BIN)/python -m pytest -q --last-failed -m "not soak"
+	$(IN_MEMORY) $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none -m "not soak"
 	$(BIN)/python -m pytest -q -m real_model tests/end_to_end/test_embedded_model.py
 
 test-terminals: .venv/.test  # whatever drives a terminal: in a window of 20x5, and on a slow line
