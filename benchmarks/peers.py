@@ -264,7 +264,8 @@ def turn_ms(run: Run) -> float:
 
 
 def growth(run: Run) -> float:
-    return p10(run.turns_s[-WINDOW:]) / p10(run.turns_s[:WINDOW])
+    turns_s = run.turns_to_head_s
+    return p10(turns_s[-WINDOW:]) / p10(turns_s[:WINDOW])
 
 
 def short(value: float) -> str:

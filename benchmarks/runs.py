@@ -45,6 +45,11 @@ class Run:
         """Times from the end of each answer to the arrival of the next request."""
         return [after - before for before, after in zip(self.log.answered, self.log.arrived[1:], strict=False)]
 
+    @property
+    def turns_to_head_s(self) -> list[float]:
+        """The same to the head of the next request: without the transfer of its body, which the server receives."""
+        return [after - before for before, after in zip(self.log.answered, self.log.begun[1:], strict=False)]
+
 
 def run(server: ScriptedServer, argv: Sequence[str | Path], cwd: Path, env: dict[str, str]) -> Run:
     """Exits with the output of the command when it fails."""

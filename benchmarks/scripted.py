@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import socket
 import ssl
 import threading
@@ -19,6 +20,7 @@ from tests.fakes import replies_responses as responses
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
+MODEL = re.compile(rb'"model": ?"([^"\\]+)"')
 DELTAS = 20_000
 WORDS = [f"words {number:05} " for number in range(DELTAS)]
 """Each as long as the fragments of the Responses API; different, because an agent may stop an answer that repeats itself."""
@@ -30,6 +32,8 @@ SHELLS = {"shell": "command", "bash": "command", "shell_command": "command", "ex
 class Log:
     """Times of one contender, on the clock of `time.perf_counter`."""
 
+    begun: list[float] = field(default_factory=list)
+    """Times at which the head of each request was there: a long body is sent and received after it."""
     arrived: list[float] = field(default_factory=list)
     """Times at which each request was received whole."""
     answered: list[float] = field(default_factory=list)
@@ -38,6 +42,8 @@ class Log:
     """Tools and messages of each request for `files-N`, in their order."""
     overhead_bytes: int = 0
     """System prompt and tool schemas of the first request."""
+    first: dict = field(default_factory=dict)
+    """The first request to the model. Later ones are not parsed: the time that a long one takes would be no agent's."""
 
 
 class ScriptedServer:
@@ -70,30 +76,36 @@ class ScriptedServer:
         try:
             with self._tls.wrap_socket(connection, server_side=True) if self._tls else connection as stream:
                 while (request := _read_request(stream, buffer)) is not None:
-                    line, body, buffer = request
-                    self._reply(stream, line, body)
+                    line, begun, body, buffer = request
+                    self._reply(stream, line, begun, body)
         except OSError:
             return
 
-    def _reply(self, stream: socket.socket, line: bytes, body: bytes) -> None:
+    def _reply(self, stream: socket.socket, line: bytes, begun: float, body: bytearray) -> None:
         if not line.startswith(b"POST") or not line.split()[1].endswith((b"/chat/completions", b"/responses")):
             stream.sendall(NOT_FOUND)
             return
         self.log.arrived.append(time.perf_counter())
-        chunks = (b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._answer(msgspec.json.decode(body)))
+        self.log.begun.append(begun)
+        chunks = (b"%x\r\n%s\r\n" % (len(piece), piece) for piece in self._answer(body))
         stream.sendall(b"".join((HEAD, *chunks, b"0\r\n\r\n")))
         self.log.answered.append(time.perf_counter())
 
-    def _answer(self, request: dict) -> list[bytes]:
+    def _answer(self, body: bytearray) -> list[bytes]:
+        model = MODEL.search(body)
+        if model is None or self.log.first.get("model") != model[1].decode():
+            self.log.first = msgspec.json.decode(body)
+        request = self.log.first
         chat = "messages" in request
         if not self.log.overhead_bytes:
             self.log.overhead_bytes = _overhead(request)
         script, _, count = request["model"].rpartition("/")[2].partition("-")
         if script == "files":
+            request = msgspec.json.decode(body)
             texts = (request["tools"], request.get("instructions", ""), *request["messages" if chat else "input"])
             self.log.pieces.append([msgspec.json.encode(each) for each in texts])
         if script in ("reads", "shells", "files"):
-            done = sum(1 for each in request["messages"] if each["role"] == "tool") if chat else _outputs(request["input"])
+            done = _num_called(body)
             if done < int(count):
                 name, arguments = _call(script, done, request["tools"])
                 return [_chat_call(done, name, arguments) if chat else _sse(responses.call(name, arguments, f"call_{done}"))]
@@ -108,8 +120,14 @@ def _overhead(request: dict) -> int:
     return system + len(request.get("instructions", "")) + len(json.dumps(request.get("tools", []), separators=(",", ":")))
 
 
-def _outputs(items: list[dict]) -> int:
-    return sum(1 for item in items if item["type"] == "function_call_output")
+def _num_called(body: bytearray) -> int:
+    """By the id of the last call that is in the request, which was named by `_call`."""
+    end = len(body)
+    while (at := body.rfind(b'"call_', 0, end)) >= 0:
+        if (number := bytes(body[at + 6 : at + 16]).partition(b'"')[0]).isdigit():
+            return int(number) + 1
+        end = at
+    return 0
 
 
 def _call(script: str, number: int, tools: list[dict]) -> tuple[str, dict]:
@@ -154,12 +172,14 @@ def _chat_end(reason: str) -> bytes:
     return b"data: " + json.dumps(last).encode() + b"\n\ndata: [DONE]\n\n"
 
 
-def _read_request(connection: socket.socket, buffer: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """Request line, body, and what was received after it."""
+def _read_request(connection: socket.socket, buffer: bytes) -> tuple[bytes, float, bytearray, bytes] | None:
+    """Request line, the time at which its head was there, body, and what was received after it."""
     while b"\r\n\r\n" not in buffer:
         if not (piece := connection.recv(1 << 16)):
             return None
         buffer += piece
+    begun = time.perf_counter()
+    whole = 0 if isinstance(connection, ssl.SSLSocket) else socket.MSG_WAITALL
     head, _, rest = buffer.partition(b"\r\n\r\n")
     line, *headers = head.split(b"\r\n")
     length = next((int(each[15:]) for each in headers if each.lower().startswith(b"content-length:")), 0)
@@ -168,7 +188,7 @@ def _read_request(connection: socket.socket, buffer: bytes) -> tuple[bytes, byte
     body[:size] = rest[:size]
     with memoryview(body) as view:
         while size < length:
-            if not (received := connection.recv_into(view[size:])):
+            if not (received := connection.recv_into(view[size:], 0, whole)):
                 return None
             size += received
-    return line, bytes(body), rest[length:]
+    return line, begun, body, rest[length:]

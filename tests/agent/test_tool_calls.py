@@ -107,9 +107,9 @@ async def test_crashing_or_failing_tool_becomes_a_result(harness: AgentHarness) 
 
 
 async def test_call_with_unknown_effects_does_not_run(harness: AgentHarness) -> None:
-    harness.provider.script(calls(("unpredictable", {}), ("say", {"text": "on"})), text("done"))
+    harness.provider.script(calls(("say", {"text": "on"}), ("unpredictable", {})), text("done"))
     turn = await harness.turn()
-    unpredictable, on = harness.results()
+    on, unpredictable = harness.results()
     assert "Invalid argument" in unpredictable
     assert on == "said on"
     assert turn.ended.exit_code == 0

@@ -40,7 +40,7 @@ async def test_command_runs_in_any_mode_and_moves_shell(provider: ProviderServer
         failed = (await ended(conversation, "exit 3")).part
         assert failed.is_error
         assert "[exit 3]" in failed.output
-        assert conversation.session.tree() == ([], 0)
+        assert conversation.session.stored.tree() == ([], 0)
 
 
 async def test_it_sees_the_persons_own_environment(provider: ProviderServer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,8 @@ class PlannedCall(Struct, frozen=True, kw_only=True):
     """Source of `args`."""
     intents: tuple[Intent, ...] = ()
     verdict: rules.Verdict | None = None
-    is_first: bool = False
-    """No other call of the answer runs before it."""
+    judged_under: tuple[modes.Mode, tuple[rules.Rule, ...]] | None = None
+    """Mode and rules of the verdict, for a call that no other call of the answer runs before."""
 
     @property
     def only_reads(self) -> bool:
@@ -175,7 +175,7 @@ class ToolCalls:
     def plan(self, answer: Message) -> list[PlannedCall]:
         """Decodes and judges all calls of an answer; the verdicts are saved with the answer."""
         planned = [self._plan_one(part) for part in answer.calls]
-        return [replace(call, is_first=at == 0) for at, call in enumerate(planned)]
+        return [replace(call, judged_under=(self._judge.mode, self._judge.rules)) for call in planned[:1]] + planned[1:]
 
     def _plan_one(self, part: ToolPart) -> PlannedCall:
         if part.status != "pending":
@@ -305,8 +305,8 @@ class ToolCalls:
         """
         part = call.part
         is_allowed = call.verdict is not None and call.verdict.decision == "allow"
-        if call.is_first and call.only_reads and is_allowed and not self._hooks.is_active:
-            return call  # it was judged when the answer arrived
+        if is_allowed and call.judged_under == (self._judge.mode, self._judge.rules) and not self._hooks.is_active:
+            return call  # nothing changed since the answer arrived
         approved: tuple[Intent, ...] | None = None
         reviewed: tuple[Intent, ...] | None = None
         review: Review | None = None

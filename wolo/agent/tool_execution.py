@@ -111,15 +111,17 @@ class LiveProgress:
         self._waiting = ""
         self._loop = asyncio.get_running_loop()
         self._emitter: asyncio.Task[None] | None = None
-        self._closed = False
+        self._closed = self._has_output = False
 
     def add(self, text: str) -> None:
         """Thread-safe; never blocks."""
+        self._has_output = True
         self._loop.call_soon_threadsafe(self._take, text)
 
     async def close(self) -> None:
         """Returns when all output has been emitted."""
-        await asyncio.sleep(0)  # lets output added from this thread arrive
+        if self._has_output:
+            await asyncio.sleep(0)  # lets output added from this thread arrive
         self._closed = True
         if self._emitter is not None:
             await self._emitter

@@ -106,7 +106,9 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
 
     log_to_file(has_screen=not headless and _is_terminal(sys.stderr))
     progress = show_progress if _is_terminal(sys.stderr) else None
-    opening = StartOptions(flags=line.values, attended=not headless, progress=progress, local_context=local_context)
+    opening = StartOptions(
+        flags=line.values, attended=not headless, owns_loop=headless, progress=progress, local_context=local_context
+    )
     with asyncio.Runner() as runner:
         if headless:
             return runner.run(_headless(opening, format, _Errand(prompt, origin, piped, files, last, reads_lines), came))

@@ -34,7 +34,7 @@ async def _status(context: CommandContext, rest: str) -> Outcome:
         "added": ", ".join(clean_line(str(path)) for path in conversation.permissions.workspace.extra),
         "mode": f"{facts.mode}, {f'sandbox: {facts.sandbox}' if facts.sandbox else 'no sandbox'}",
         "context": f"~{filling.total:,} tokens{of}, {quantity(filling.num_messages, 'message')}",
-        "used": in_words(reduce(add, usages, conversation.session.unread_usage)) if usages else "",
+        "used": in_words(reduce(add, usages, conversation.session.stored.unread_usage)) if usages else "",
         "mcp": ", ".join(f"{clean_line(each.name)} ({each.state})" for each in conversation.servers.statuses()),
         "settings": str(find_places().config / "config.toml"),
     }

@@ -9,7 +9,7 @@ from wolo.sessions.session_text import draw, outline
 
 
 async def _rewind(context: CommandContext, rest: str) -> Outcome:
-    nodes, head = context.conversation.session.tree()
+    nodes, head = context.conversation.session.stored.tree()
     if not rest:
         here = [place for place in outline(nodes, head) if place.is_on_way]
         return ShowText("\n".join([*draw(here), "", "/rewind N goes back to before a prompt."]) if here else "No prompts yet.")
@@ -22,33 +22,33 @@ async def _rewind(context: CommandContext, rest: str) -> Outcome:
 
 def _prompts(context: CommandContext) -> list[tuple[str, str]]:
     """The prompts of the current branch, newest first."""
-    return [
-        (str(place.number), place.text) for place in reversed(outline(*context.conversation.session.tree())) if place.is_on_way
-    ]
+    places = reversed(outline(*context.conversation.session.stored.tree()))
+    return [(str(place.number), place.text) for place in places if place.is_on_way]
 
 
 async def _branch(context: CommandContext, rest: str) -> Outcome:
     if not rest:
         return await _tree(context, rest)
-    nodes, head = context.conversation.session.tree()
+    nodes, head = context.conversation.session.stored.tree()
     following = await context.conversation.reopen(to_branch(nodes, head, number(rest)))
     return SwitchConversation(following, text="Switched to the other branch. Files were not changed.")
 
 
 async def _tree(context: CommandContext, rest: str) -> Outcome:
-    if not (lines := draw(outline(*context.conversation.session.tree()))):
+    if not (lines := draw(outline(*context.conversation.session.stored.tree()))):
         return ShowText("Nothing of this conversation is saved yet.")
     ways = "/rewind N: to before a prompt · /branch N: to the end of its branch · /label N NAME"
     return ShowText("\n".join([*lines, "", ways]))
 
 
 def _other_branches(context: CommandContext) -> list[tuple[str, str]]:
-    return [(str(place.number), place.text) for place in outline(*context.conversation.session.tree()) if not place.is_on_way]
+    places = outline(*context.conversation.session.stored.tree())
+    return [(str(place.number), place.text) for place in places if not place.is_on_way]
 
 
 async def _label(context: CommandContext, rest: str) -> Outcome:
     first, _, others = rest.partition(" ")
-    nodes, head = context.conversation.session.tree()
+    nodes, head = context.conversation.session.stored.tree()
     chosen = int(first) if first.isdecimal() else None
     label = (others if chosen is not None else rest).strip()
     if not rest:

@@ -94,7 +94,7 @@ async def _cost(context: CommandContext, rest: str) -> Outcome:
         if rest != TURN:
             raise UsageError(f"/cost does not know {rest!r}.", hint="/cost is for the session, /cost turn for the last turn.")
         return ShowText(_receipt(context.conversation))
-    unloaded = await asyncio.to_thread(context.conversation.session.read_unloaded)
+    unloaded = await asyncio.to_thread(context.conversation.session.stored.read_unloaded)
     messages = (*unloaded.messages, *context.conversation.history)
     used = [message.usage for message in messages if message.usage is not None]
     summaries = (*unloaded.summary_usage, *context.conversation.events.summary_usage)

@@ -128,7 +128,7 @@ class Conversation:
         """`attended`: a user can be asked. `options` of the run are saved with its first prompt."""
         self.info, self.history, self.side_question_usage = info, history, side_question_usage
         self.events, self.session, self.files = parts.events, parts.session, parts.files
-        self._before_turn = parts.session.num_before_turn
+        self._before_turn = parts.session.stored.num_before_turn
         self.approvals, self.questions, self.permissions = parts.approvals, parts.questions, parts.permissions
         self.user_files, self.servers, self.hooks, self.subagents = parts.user_files, parts.servers, parts.hooks, parts.subagents
         self.jobs = parts.services.shell.jobs
@@ -389,7 +389,7 @@ class Conversation:
         items = latest_todos(self.agent.services.history.messages or self.history)
         if items is None:
             if self._earlier_todos is None:
-                self._earlier_todos = latest_todos(self.session.read_unloaded().messages) or ()
+                self._earlier_todos = latest_todos(self.session.stored.read_unloaded().messages) or ()
             items = self._earlier_todos
         return items
 
@@ -512,7 +512,7 @@ class Conversation:
             await asyncio.sleep(0)  # lets them be removed
 
     async def _uncompact(self) -> None:
-        self.history = (*await asyncio.to_thread(self.session.load_rest), *self.history)
+        self.history = (*await asyncio.to_thread(self.session.stored.load_rest), *self.history)
         await self.agent.uncompact(self.history)
 
     async def _run_turn(self, message: Message) -> None:

@@ -264,7 +264,7 @@ class _Outlets:
 
             self.run_hook = HookFunctions(state.options.hook_functions, facts, self.run_hook).run
         self.recorder = Recorder(state.sink, state.sink.session_id, has_hooks=self.run_hook is not None)
-        self.recorder.ahead = requests.ahead
+        self.recorder.ahead, self.recorder.may_block = requests.ahead, state.options.owns_loop
         events = self.events = EventStream(self.recorder, state.sink, env.tracking, env.shell.processes)
         self.telemetry: Telemetry | None = None
         self.notices = Notices()

@@ -29,6 +29,7 @@ from wolo.tools.clipping import clean
 from wolo.tools.tool import CallContext, ToolServices
 from wolo.workspace.processes.command_environment import find_program
 from wolo.workspace.processes.output_capture import CapturedOutput
+from wolo.workspace.processes.process_runner import ProgramStart
 
 INSTRUCTIONS = ("AGENTS.md", "CLAUDE.md")
 _MAKEFILES = ("GNUmakefile", "makefile", "Makefile")
@@ -149,17 +150,16 @@ async def check(command: str, timeout_s: float, services: ToolServices, *, confi
     for _ in range(MOST_TRIES):
         printed = CapturedOutput(_KEPT_BYTES)
         enclosed = call.enclose([shell, *options, "-c", command], place, proxy=call.open_proxy())
-        finished = await services.shell.processes.run(
-            enclosed.argv,
+        start = ProgramStart(
+            argv=enclosed.argv,
             cwd=place,
             env=call.environment(),
-            timeout_s=timeout_s,
-            printed=printed,
             pass_fds=enclosed.pass_fds,
             cleanup=enclosed.cleanup,
             why_ended=enclosed.why_ended,
             is_alone=enclosed.is_alone,
         )
+        finished = await services.shell.processes.run(start, timeout_s, printed)
         if finished.cause != "exited" or enclosed.has_begun():
             break
     output = "".join(b"".join(clean(end)).decode() for end in printed.take())

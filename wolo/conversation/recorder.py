@@ -15,13 +15,11 @@ from msgspec.structs import replace
 
 from wolo.agent import events
 from wolo.conversation.resources.file_tracking import FileTracking
-from wolo.conversation.resources.persistence import SavedSession, SessionSink, UnloadedHistory, UnsavedSession
+from wolo.conversation.resources.persistence import SavedSession, SessionSink, UnsavedSession
 from wolo.errors import SessionError, UsageError
-from wolo.messages.message import Message, Usage
 from wolo.messages.parts import TASK, ToolKind, ToolPart, new_id
 from wolo.sessions.entries import AnyEntry, CompactionEntry, LabelEntry, MessageEntry, PartialEntry, ResultsEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loading import EntryNode
 from wolo.sessions.store import Store
 from wolo.workspace.processes.process_runner import Processes
 
@@ -34,7 +32,7 @@ READING: frozenset[ToolKind] = frozenset({"read", "search"})
 
 
 class InlineExecutor(Executor):
-    """Runs work at once, in place of a thread, for a session that stores nothing."""
+    """Runs work at once, in place of a thread."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         done: Future[T] = Future()
@@ -69,6 +67,8 @@ class Recorder:
         """An answer that is saved with the next entry."""
         self._session_id, self._clock = session_id, clock
         self._writer = InlineExecutor() if isinstance(sink, UnsavedSession) else _store_writer()
+        self.may_block = False
+        """Saves without a thread once nothing is `ahead`."""
         self._last: Future[None] | None = None
         """What the writer does last for this session."""
         self._attempt_id = ""
@@ -197,8 +197,10 @@ class Recorder:
             self._sink.append(self._session_id, entries)
 
     def _submit(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> Future[None]:
+        is_idle = self._last is None or self._last.done()
+        writer = InlineExecutor() if self.may_block and is_idle and not self.ahead else self._writer
         try:
-            self._last = self._writer.submit(work, *args, **kwargs)
+            self._last = writer.submit(work, *args, **kwargs)
         except RuntimeError:  # the interpreter ends, and has ended its threads
             self._last = InlineExecutor().submit(work, *args, **kwargs)
         return self._last
@@ -315,7 +317,7 @@ class SessionAccess:
 
     def __init__(self, sink: SessionSink, recorder: Recorder, data: Path, cwd: Path) -> None:
         """`data` is the folder of the store."""
-        self._sink, self._recorder, self._data, self._cwd = sink, recorder, data, cwd
+        self.stored, self._recorder, self._data, self._cwd = sink, recorder, data, cwd
         self.has_title = False
         """A title was set during this conversation."""
 
@@ -324,39 +326,17 @@ class SessionAccess:
         with Store.open(self._data) as store:
             return store.list(self._cwd)
 
-    def tree(self) -> tuple[list[EntryNode], int]:
-        """All entries, and the sequence number of the current one; empty for an unsaved session."""
-        return self._sink.tree()
-
-    def read_unloaded(self) -> UnloadedHistory:
-        """The part of a large session that is not in `Conversation.history`. May block."""
-        return self._sink.read_unloaded()
-
-    @property
-    def unread_usage(self) -> Usage:
-        """Cost of that part."""
-        return self._sink.unread_usage
-
-    @property
-    def num_before_turn(self) -> tuple[int, int]:
-        """Numbers of summaries and of side questions before the turn that was saved last."""
-        return self._sink.num_before_turn
-
-    def load_rest(self) -> tuple[Message, ...]:
-        """Returns the messages of that part; from now on they belong to `Conversation.history`. May block."""
-        return self._sink.load_rest()
-
     def set_label(self, message_id: str, label: str) -> None:
         """An empty label removes it."""
-        self._sink.append(self._sink.session_id, [LabelEntry(message_id=message_id, label=label)])
+        self.stored.append(self.stored.session_id, [LabelEntry(message_id=message_id, label=label)])
 
     def set_title(self, title: str) -> None:
         """Raises UsageError for a session that is not saved."""
-        if not isinstance(self._sink, SavedSession):
+        if not isinstance(self.stored, SavedSession):
             raise UsageError("This session is not saved, so it has no title.")
         self.has_title = True
         setting = SettingEntry(name="title", value=title)
-        if self._sink.is_started:
-            self._sink.append(self._sink.session_id, [setting])
+        if self.stored.is_started:
+            self.stored.append(self.stored.session_id, [setting])
         else:
             self._recorder.change(setting)

@@ -26,6 +26,7 @@ _PIECE = 4_096
 _BLOCK = 256 * 1024
 """Bytes searched at a time."""
 _MASK = b"*"
+_PLAIN, _LISTS = (int, float, type(None)), (list, tuple)
 
 
 class Secret(Struct, frozen=True):
@@ -143,14 +144,16 @@ class ValueRedactor:
     def value(self, value: Any) -> Any:
         """Redact a JSON value; returns the same object when nothing was found."""
         if isinstance(value, str):
-            return self.text(value)
+            return value if len(value) < MIN_CHARS else self.text(value)
+        if isinstance(value, _PLAIN):
+            return value
         if isinstance(value, bytes):
             return self.data(value)
         if isinstance(value, dict):
             changed = {self.value(name): self.value(each) for name, each in value.items()}
             same = all(name in value and value[name] is each for name, each in changed.items())
             return value if same else changed
-        if isinstance(value, list | tuple):
+        if isinstance(value, _LISTS):
             each = [self.value(item) for item in value]
             return value if all(a is b for a, b in zip(each, value, strict=True)) else each
         return value

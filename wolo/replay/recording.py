@@ -293,7 +293,11 @@ def recorded_hooks(new: Iterable[Message], *, may_allow: bool) -> RunHook | None
 def recorded_instructions(new: Iterable[Message]) -> NestedInstructions:
     """Repeats the instructions of subfolders that calls were given."""
     calls = {part.id: part.metadata[INSTRUCTIONS] for each in new for part in each.calls if INSTRUCTIONS in part.metadata}
-    return lambda call_id, touched: (calls.get(call_id, {}), ())
+
+    async def repeat(call_id: str, touched: Sequence[object]) -> tuple[Mapping[str, str], Sequence[str]]:
+        return calls.get(call_id, {}), ()
+
+    return repeat
 
 
 PREAMBLE = ("system", "tools")

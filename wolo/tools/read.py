@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from math import inf
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -32,6 +33,8 @@ _MAX_IMAGE_BYTES = 3_750_000
 _MAX_IMAGE_SIDE = 8_000
 """Pixels; the lowest limit of all providers."""
 _MAX_LISTED = 40
+_SMALL_BYTES = 128 * 1024
+"""Read faster than a thread is asked to."""
 
 
 class ReadArgs(Struct, frozen=True):
@@ -67,12 +70,14 @@ class Read:
     async def run(self, args: ReadArgs, call: CallContext) -> CallResult:
         if args.limit is not None and args.limit < 1:
             raise ToolError("`limit` must be 1 or more.")
-        found = await asyncio.to_thread(_read, args, call)
+        found = _read(args, call, _SMALL_BYTES) if os.path.isfile(call.judged_path(args.path).path) else None
+        found = await asyncio.to_thread(_read, args, call) if found is None else found
+        assert found is not None  # without a limit
         return found if isinstance(found, CallResult) else await _read_pdf(found, args, call)
 
 
-def _read(args: ReadArgs, call: CallContext) -> CallResult | int:
-    """Returns the descriptor of a PDF."""
+def _read(args: ReadArgs, call: CallContext, most_bytes: float = inf) -> CallResult | int | None:
+    """Returns the descriptor of a PDF; None for a larger file."""
     resolved = call.judged_path(args.path)
     shown = call.services.workspace.relative(resolved.path)
     try:
@@ -84,6 +89,8 @@ def _read(args: ReadArgs, call: CallContext) -> CallResult | int:
     except OSError as error:
         raise explain(error, shown) from error
     try:
+        if os.fstat(handle).st_size > most_bytes:
+            return None
         head = os.pread(handle, 16, 0)
         if head.startswith(b"%PDF-"):
             return os.dup(handle)

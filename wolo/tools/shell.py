@@ -134,19 +134,8 @@ class _ShellRun:
         with shell_report(self._command) as report, self._definitions() as (definitions, fds):
             start = self._start(report.script + definitions, *report.fds, *fds, argv=report.argv)
             try:
-                finished = await self._services.shell.processes.run(
-                    start.argv,
-                    cwd=start.cwd,
-                    env=start.env,
-                    timeout_s=self._timeout_s,
-                    printed=self._printed,
-                    on_output=self._progress.add,
-                    pass_fds=start.pass_fds,
-                    cleanup=start.cleanup,
-                    why_ended=start.why_ended,
-                    is_alone=start.is_alone,
-                    is_held=lambda: self._proxy is not None and self._proxy.is_asking,
-                )
+                processes, progress = self._services.shell.processes, self._progress.add
+                finished = await processes.run(start, self._timeout_s, self._printed, progress, self._is_held)
                 self._why_ended = start.why_ended()
                 return finished, finished.cause != "exited" or start.has_begun()
             except OSError as error:
@@ -154,6 +143,9 @@ class _ShellRun:
             finally:
                 self._progress.close()
                 self._moved_to, self._left_running = report.read()
+
+    def _is_held(self) -> bool:
+        return self._proxy is not None and self._proxy.is_asking
 
     async def as_job(self) -> CallResult:
         """Starts the job and waits a moment, so that early failures are reported at once."""

@@ -174,7 +174,7 @@ def find_site(cwd: Path | None = None) -> Site:
 
 def may_be_project(folder: Path) -> bool:
     """False for the home directory and `/`. `folder` must be real."""
-    return folder not in (_real(find_home()), Path(folder.anchor))
+    return str(folder) not in (resolve_path(find_home()), folder.anchor)
 
 
 def current_directory() -> Path:

@@ -50,7 +50,7 @@ def processes() -> Iterator[Processes]:
 
 async def run(processes: Processes, script: str, *, timeout_s: float = 60) -> Finished:
     argv = ["bash", "--noprofile", "--norc", "-c", script]
-    return await processes.run(argv, cwd=Path.cwd(), env=ENV, timeout_s=timeout_s, printed=CapturedOutput())
+    return await processes.run(ProgramStart(argv=argv, cwd=Path.cwd(), env=ENV), timeout_s, CapturedOutput())
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ async def test_child_started_simultaneously_is_left_alone() -> None:
     """It inherits the mark, because wolo itself has it for that moment."""
     processes, printed = Processes(), CapturedOutput()
     argv = ["sh", "-c", "echo ${WOLO_OWNER##*/}"]
-    await processes.run(argv, cwd=Path.cwd(), env=ENV, timeout_s=9, printed=printed)
+    await processes.run(ProgramStart(argv=argv, cwd=Path.cwd(), env=ENV), 9, printed)
     with (
         limit(int(printed.take()[0]), 0),
         subprocess.Popen(["sh", "-c", "exit 7"]) as ended,
@@ -192,11 +192,11 @@ FIRST = """
 import asyncio, os, sys
 from pathlib import Path
 from wolo.workspace.processes.output_capture import CapturedOutput
-from wolo.workspace.processes.process_runner import Processes
+from wolo.workspace.processes.process_runner import Processes, ProgramStart
 async def main():
     processes, other = Processes(), os.posix_spawnp("sleep", ["sleep", "60"], os.environ)
     finished = await processes.run(
-        ["sh", "-c", sys.argv[1]], cwd=Path.cwd(), env=dict(os.environ), timeout_s=9, printed=CapturedOutput())
+        ProgramStart(argv=["sh", "-c", sys.argv[1]], cwd=Path.cwd(), env=dict(os.environ)), 9, CapturedOutput())
     processes.close_all()
     print(os.getpid(), len(finished.leftovers), os.waitpid(other, os.WNOHANG))
 asyncio.run(main())

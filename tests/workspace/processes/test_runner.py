@@ -13,6 +13,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests import unprivileged
 from tests.clock import clock_counts
@@ -20,7 +21,7 @@ from tests.end_to_end.waiting import wait_for
 from tests.workspace.living import alive, gone
 from wolo.workspace.processes import process_table
 from wolo.workspace.processes.output_capture import CapturedOutput
-from wolo.workspace.processes.process_runner import Finished, Processes
+from wolo.workspace.processes.process_runner import Finished, Processes, ProgramStart
 from wolo.workspace.processes.process_tree import end_orphans
 
 OPEN = Path("/proc/self/fd")
@@ -46,9 +47,8 @@ async def run(
     processes: Processes, script: str, *, timeout_s: float = 60, printed: CapturedOutput | None = None
 ) -> tuple[Finished, bytes]:
     printed = printed or CapturedOutput()
-    finished = await processes.run(
-        ["bash", "--noprofile", "--norc", "-c", script], cwd=Path.cwd(), env=ENV, timeout_s=timeout_s, printed=printed
-    )
+    start = ProgramStart(argv=["bash", "--noprofile", "--norc", "-c", script], cwd=Path.cwd(), env=ENV)
+    finished = await processes.run(start, timeout_s, printed)
     return finished, b"".join(printed.take())
 
 
@@ -86,7 +86,7 @@ async def test_unstartable_program_is_an_oserror_without_leaks(processes: Proces
     before = len(list(OPEN.iterdir()))
     for argv, cwd in ((["/no/such/program"], Path.cwd()), (["true"], Path("/no/such/folder"))):
         with pytest.raises(FileNotFoundError):
-            await processes.run(argv, cwd=cwd, env=ENV, timeout_s=5, printed=CapturedOutput())
+            await processes.run(ProgramStart(argv=argv, cwd=cwd, env=ENV), 5, CapturedOutput())
     assert len(list(OPEN.iterdir())) == before
 
 
@@ -228,7 +228,7 @@ async def test_time_stands_still_while_the_user_is_asked(processes: Processes) -
 
     command = ["bash", "--noprofile", "--norc", "-c", "read -t 3 < <(sleep 60); exit 3"]
     printed = CapturedOutput()
-    finished = await processes.run(command, cwd=Path.cwd(), env=ENV, timeout_s=1.5, printed=printed, is_held=is_held)
+    finished = await processes.run(ProgramStart(argv=command, cwd=Path.cwd(), env=ENV), 1.5, printed, is_held=is_held)
     assert (finished.timed_out, finished.exit_code) == (False, 3)
     assert len(looks) > 1
 
@@ -322,12 +322,11 @@ def explode(folder: str) -> tuple[str, bytes]:
     async def play() -> tuple[str, bytes]:
         processes, printed = Processes(), CapturedOutput()
         shell = ["bash", "--noprofile", "--norc", "-c"]
-        bomb = await processes.run(
-            [*shell, ":(){ :|:& };:; sleep 60"], cwd=Path(folder), env=ENV, timeout_s=60, printed=CapturedOutput()
-        )
-        await processes.run([*shell, "echo still here"], cwd=Path(folder), env=ENV, timeout_s=60, printed=printed)
+        bomb = ProgramStart(argv=[*shell, ":(){ :|:& };:; sleep 60"], cwd=Path(folder), env=ENV)
+        ended = await processes.run(bomb, 60, CapturedOutput())
+        await processes.run(replace(bomb, argv=[*shell, "echo still here"]), 60, printed)
         processes.close_all()
-        return bomb.cause, printed.take()[0]
+        return ended.cause, printed.take()[0]
 
     return asyncio.run(play())
 
@@ -342,10 +341,10 @@ OWNER = """
 import asyncio, os, sys
 from pathlib import Path
 from wolo.workspace.processes.output_capture import CapturedOutput
-from wolo.workspace.processes.process_runner import Processes
+from wolo.workspace.processes.process_runner import Processes, ProgramStart
 processes = Processes()
 async def main():
-    await processes.run(["bash", "-c", sys.argv[1]], cwd=Path.cwd(), env=dict(os.environ), timeout_s=9, printed=CapturedOutput())
+    await processes.run(ProgramStart(argv=["bash", "-c", sys.argv[1]], cwd=Path.cwd(), env=dict(os.environ)), 9, CapturedOutput())
     print("ready", flush=True)
     if sys.argv[2] == "wait":
         await asyncio.sleep(60)

@@ -97,7 +97,7 @@ class Undoing:
 
     @classmethod
     def of(cls, conversation: Conversation) -> Undoing:
-        nodes, head = conversation.session.tree()
+        nodes, head = conversation.session.stored.tree()
         files = conversation.files
         return cls(files.tracker, files.locks, nodes, head, conversation.history, conversation.info.cwd, conversation.give_way)
 

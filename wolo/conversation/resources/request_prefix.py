@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -101,7 +101,7 @@ class InstructionReader(Struct, frozen=True):
     limit: int
     """Bytes of all files together."""
     is_readable: Callable[[Path], bool] = lambda path: True
-    empty: dict[Path, int] = field(default_factory=dict)
+    empty: dict[str, int] = field(default_factory=dict)
     """Folders that `nested` found without instructions."""
     is_safe: bool = False
     """Reads nothing."""
@@ -125,7 +125,7 @@ class InstructionReader(Struct, frozen=True):
             is_readable=self.is_readable,
         )
 
-    def read_nested(self, call_id: str, touched: Sequence[Path]) -> tuple[Mapping[str, str], Sequence[str]]:
+    async def read_nested(self, call_id: str, touched: Sequence[Path]) -> tuple[Mapping[str, str], Sequence[str]]:
         """Instructions that apply to the `touched` files and are not in the system prompt, by name; and notices."""
         if self.is_safe:
             return {}, ()
@@ -134,7 +134,8 @@ class InstructionReader(Struct, frozen=True):
         notices = Notices()
         cwd = self.site.real_cwd
         roots = (self.workspace.root, *self.workspace.extra, *(() if cwd.is_relative_to(self.workspace.root) else (cwd,)))
-        files = NestedFiles(roots, cwd, self.is_readable, min(self.limit, MAX_BYTES), self.empty).for_files(touched, notices)
+        nested = NestedFiles(roots, cwd, self.is_readable, min(self.limit, MAX_BYTES), self.empty)
+        files = () if nested.has_none(touched) else await asyncio.to_thread(nested.for_files, touched, notices)
         return {each.name: each.text for each in files}, tuple(notices)
 
 
@@ -336,8 +337,8 @@ def saved_options(opened: Mapping[str, Any]) -> RunOptions | None:
         return None
 
 
-NestedInstructions = Callable[[str, Sequence[Path]], tuple[Mapping[str, str], Sequence[str]]]
-"""Takes the id of a call and the files it touched; returns texts by file name, and notices. May block."""
+NestedInstructions = Callable[[str, Sequence[Path]], Awaitable[tuple[Mapping[str, str], Sequence[str]]]]
+"""Takes the id of a call and the files it touched; returns texts by file name, and notices."""
 _NESTED_LEAD = "[Project instructions for the files below these folders; they apply from now on.]"
 _NESTED_BLOCK = '<instructions file="{name}">\n{text}\n</instructions>'
 
@@ -366,7 +367,7 @@ class NestedGiven:
         touched = [each.path for each in intents if isinstance(each, ReadIntent | WriteIntent)]
         if not touched:
             return part
-        texts, notices = await asyncio.to_thread(self._read, part.id, touched)
+        texts, notices = await self._read(part.id, touched)
         for notice in notices:
             if notice not in self._noticed:
                 self._noticed.add(notice)

@@ -107,6 +107,8 @@ class StartOptions(Struct, frozen=True, kw_only=True):
     answers_approvals: bool = False
     """A program answers approvals although no user is present."""
     answers_questions: bool = False
+    owns_loop: bool = False
+    """The event loop draws nothing and serves nobody else, so it may wait for the disk: a thread takes longer than a commit."""
     transport: Transport | None = None
     """Carries the requests; None: the network."""
     tools: tuple[ExternalTool, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -29,8 +30,19 @@ class NestedFiles(Struct, frozen=True):
     is_readable: Callable[[Path], bool]
     limit: int
     """Bytes for one call."""
-    empty: dict[Path, int] = field(default_factory=dict)
+    empty: dict[str, int] = field(default_factory=dict)
     """Folders without instructions, with the times of their last change; filled here."""
+
+    def has_none(self, touched: Sequence[Path]) -> bool:
+        """True where `for_files` would look at the folders again and find nothing; quick, because every call that reads asks."""
+        roots = [*map(str, self.roots)]
+        for folder in map(str, touched):
+            root = next((each for each in roots if folder.startswith(each.rstrip(os.sep) + os.sep)), folder)
+            while folder != root:
+                folder = os.path.dirname(folder)  # noqa: PTH120  # on the way of every call
+                if self.empty.get(folder) != _time_of(folder):
+                    return False
+        return not users_rules(self.roots[0], Notices())
 
     def for_files(self, touched: Sequence[Path], notices: Notices) -> list[InstructionFile]:
         """The most general first. `touched` are real paths."""
@@ -56,13 +68,18 @@ class NestedFiles(Struct, frozen=True):
 
     def _in_folder(self, folder: Path, root: Path, is_known: bool, notices: Notices) -> list[InstructionFile]:
         """Looks again only into folders that have instructions or changed: every call that reads a file comes here."""
-        try:
-            changed = folder.stat().st_mtime_ns
-        except OSError:
-            return []
-        if self.empty.get(folder) == changed:
+        changed = _time_of(str(folder))
+        if changed is None or self.empty.get(str(folder)) == changed:
             return []
         if not first_names(folder):
-            self.empty[folder] = changed
+            self.empty[str(folder)] = changed
             return []
         return read_folder(folder, root, notices, only_rules=is_known)
+
+
+def _time_of(folder: str) -> int | None:
+    """None for a folder that cannot be looked at."""
+    try:
+        return os.stat(folder).st_mtime_ns  # noqa: PTH116  # on the way of every call
+    except OSError:
+        return None

@@ -20,7 +20,7 @@ from wolo.operating_system import hold_open, inherited_number, os
 from wolo.workspace.files.safe_open import open_folder, open_regular_in
 from wolo.workspace.processes import command_environment
 from wolo.workspace.processes.output_capture import CapturedOutput
-from wolo.workspace.processes.process_runner import Finished, Processes
+from wolo.workspace.processes.process_runner import Finished, Processes, ProgramStart
 from wolo.workspace.root import Workspace
 
 Mode = Literal["content", "files", "files_with_matches", "count"]
@@ -188,7 +188,7 @@ async def _run(
         argv = [*program, *options, "--", *paths]
         env = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"}
         if hasattr(os, "killpg"):
-            finished = await processes.run(argv, cwd=start, env=env, timeout_s=timeout_s, printed=printed, pass_fds=handles)
+            finished = await processes.run(ProgramStart(argv=argv, cwd=start, env=env, pass_fds=handles), timeout_s, printed)
         else:
             running = partial(run_single, argv, cwd=start, env=env, timeout_s=timeout_s, pass_fds=handles)
             found, exit_code = await asyncio.to_thread(running)

@@ -8,12 +8,11 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct, field
 
-from wolo.workspace.root import Workspace, may_be_project
+from wolo.workspace.root import Workspace, may_be_project, resolve_path
 
 Inherit = Literal["all", "core", "none"]
 Reason = Literal["secret name", "secret value", "loads code", "agent socket", "changes the shell", "shell.hide", "shell.inherit"]
@@ -237,8 +236,8 @@ def find_program(name: str, workspace: Workspace) -> str | None:
     checkouts = tuple(f"{folder}/" for folder in (workspace.root, *workspace.extra) if may_be_project(folder))
     for folder in os.get_exec_path():
         path = f"{folder}/{name}"
-        if not folder.startswith("/") or not os.access(path, os.X_OK) or Path(path).is_dir():
+        if not folder.startswith("/") or not os.access(path, os.X_OK) or os.path.isdir(path):  # noqa: PTH112  # for every command
             continue
-        if not any(f"{os.path.realpath(each)}/".startswith(checkouts) for each in (folder, path)):
+        if not any(f"{resolve_path(each)}/".startswith(checkouts) for each in (folder, path)):
             return path
     return None

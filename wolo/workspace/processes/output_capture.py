@@ -85,8 +85,9 @@ class OutputReader:
     async def drain(self, wait_s: float) -> None:
         """Waits for the end of the output, or a while when another process keeps it open."""
         self.read_what_is_there()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), wait_s)
+        if not self._ended.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), wait_s)
 
     def read_what_is_there(self) -> None:
         """Reads at most what a pipe can hold."""

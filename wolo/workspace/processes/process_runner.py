@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -36,6 +36,7 @@ _CLOSING_GRACE_S = 0.5
 MOST_PROCESSES = 1000
 """Per command."""
 _LOOK_EVERY_S = 0.1
+_POLL_EVERY_S = 0.01
 _MAX_LEFTOVERS = 24
 """A command that leaves more processes is not starting a server: all of them are ended."""
 
@@ -128,28 +129,30 @@ class Program:
 
     async def wait(self, timeout_s: float | None, is_held: Callable[[], bool] = lambda: False) -> Cause:
         """Waits for the end, or ends it with all it started on a timeout. While `is_held`, its time does not run."""
-        ending = asyncio.ensure_future(_exit_of(self._process))
         try:
-            async with asyncio.timeout(timeout_s) as limit:
-                looked_at = time.monotonic()
-                while not ending.done():
-                    await asyncio.wait({ending}, timeout=_LOOK_EVERY_S)
-                    since, looked_at = looked_at, time.monotonic()
-                    if is_held() and (ends_at := limit.when()) is not None:
-                        limit.reschedule(ends_at + looked_at - since)
-                    self.tree.wait_for_orphans()
-                    if not ending.done() and self._end_if_too_many():
-                        self.reap()
-                        return "crowded"
-                    if not ending.done() and self.why_ended():
-                        await self.tree.end(INTERRUPT_GRACE_S)
-                        self.reap()
+            with _watch_exit(self._process) as (exited, pause_s):
+                async with asyncio.timeout(timeout_s) as limit:
+                    looked_at = time.monotonic()
+                    while self._process.poll() is None:
+                        with contextlib.suppress(TimeoutError):
+                            async with asyncio.timeout(pause_s):
+                                await exited.wait()
+                                break
+                        since, looked_at = looked_at, time.monotonic()
+                        if is_held() and (ends_at := limit.when()) is not None:
+                            limit.reschedule(ends_at + looked_at - since)
+                        self.tree.wait_for_orphans()
+                        if self._end_if_too_many():
+                            self.reap()
+                            return "crowded"
+                        if self.why_ended():
+                            await self.tree.end(INTERRUPT_GRACE_S)
+                            self.reap()
+            self._process.wait()
         except TimeoutError:
             await self.tree.end(GRACE_S)
             self.reap()
             return "timed_out"
-        finally:
-            ending.cancel()
         return "exited"
 
     def reap(self) -> None:
@@ -195,17 +198,10 @@ class Processes:
 
     async def run(
         self,
-        argv: Sequence[str],
-        *,
-        cwd: Path,
-        env: Mapping[str, str],
+        start: ProgramStart,
         timeout_s: float,
         printed: CapturedOutput,
-        on_output: OnOutput | None = None,
-        pass_fds: Sequence[int] = (),
-        cleanup: Cleanup = lambda: None,
-        why_ended: Callable[[], str] = lambda: "",
-        is_alone: bool = False,
+        on_output: OnOutput = lambda chunk: None,
         is_held: Callable[[], bool] = lambda: False,
     ) -> Finished:
         """Runs a program. Returns soon after its end, even when its children hold the output open. While `is_held`, its time
@@ -217,14 +213,12 @@ class Processes:
 
         def take(chunk: bytes) -> None:
             printed.add(chunk)
-            if on_output is not None:
-                on_output(chunk)
+            on_output(chunk)
 
-        start = ProgramStart(argv=argv, cwd=cwd, env=env, pass_fds=pass_fds, cleanup=cleanup, why_ended=why_ended)
         program = self.start(start, take)
         try:
             cause = await program.wait(timeout_s, is_held)
-            if is_alone:
+            if start.is_alone:
                 program.tree.leader_has_ended()
                 await program.tree.end(INTERRUPT_GRACE_S)
             leftovers, overrun = await self.finish(program)
@@ -368,22 +362,18 @@ class Processes:
             program.close_output()
 
 
-async def _exit_of(process: ChildProcess) -> None:
+@contextlib.contextmanager
+def _watch_exit(process: ChildProcess) -> Iterator[tuple[asyncio.Event, float]]:
+    """An event that is set at the end of the process, and the seconds after which to look at it anyway."""
+    exited, loop = asyncio.Event(), asyncio.get_running_loop()
     try:
         fd = os.pidfd_open(process.pid)
-    except (AttributeError, OSError):
-        # Polls for the end where the system has no pidfd (macOS, old kernels)
-        pause_s = 0.002
-        while process.poll() is None:
-            await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 1.5, 0.05)
+    except (AttributeError, OSError):  # the system has no pidfd (macOS, old kernels)
+        yield exited, _POLL_EVERY_S
         return
-    loop = asyncio.get_running_loop()
-    exited = asyncio.Event()  # a future would already be cancelled by a caller that stops waiting at the same moment
     loop.add_reader(fd, exited.set)
     try:
-        await exited.wait()
+        yield exited, _LOOK_EVERY_S
     finally:
         loop.remove_reader(fd)
         os.close(fd)
-    process.wait()

@@ -112,7 +112,7 @@ def _served_item(label: str) -> Item[str]:
 def rewind_menu(context: CommandContext) -> Menu[OutlineItem]:
     """Prompts of this branch, newest first; the switch restores files, too."""
     conversation = context.conversation
-    prompts = [place for place in outline(*conversation.session.tree()) if place.is_on_way and place.kind == "prompt"]
+    prompts = [place for place in outline(*conversation.session.stored.tree()) if place.is_on_way and place.kind == "prompt"]
     newest_first = prompts[::-1]
 
     def items(with_files: bool) -> Sequence[Item[OutlineItem]]:

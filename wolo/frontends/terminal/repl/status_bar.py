@@ -72,7 +72,7 @@ class StatusBar:
         self._level = talk.thinking_used or ""
         said = (message.usage for message in talk.history if message.usage is not None)
         tasks = (usage for message in talk.history for part in message.calls if (usage := task_usage(part)) is not None)
-        self._used = reduce(add, (*said, *talk.events.summary_usage, *tasks), talk.session.unread_usage)
+        self._used = reduce(add, (*said, *talk.events.summary_usage, *tasks), talk.session.stored.unread_usage)
 
     def facts(self) -> dict[str, object]:
         """The facts for the user's command; the names are those of Claude Code's status line where it has one."""
