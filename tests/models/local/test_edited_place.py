@@ -12,8 +12,12 @@ from wolo.models.local.checks.edited_place import (
     keep_bodies,
     place_of_addition,
     stated_sentence,
+    undocumented,
     whole_lines,
+    with_docstrings,
+    without_demo,
 )
+from wolo.models.local.checks.kept_content import asked_rename
 
 TAX = "VAT = 0.2\n\n\ndef net(price):\n    return round(price / (1 + VAT), 2)\n"
 PACKAGE = '{\n  "name": "shop",\n  "scripts": {\n    "test": "jest"\n  },\n  "private": true\n}\n'
@@ -144,3 +148,50 @@ def test_cut_off_test_ends_with_last_assertion() -> None:
     assert whole_lines("def test_a():\n    assert f(1) == 1\n    assert f(1) == 1\n    assert f(2) == 2\n    assert f(") == (
         "def test_a():\n    assert f(1) == 1\n    assert f(2) == 2"
     )
+
+
+INI = "[common]\ndebug = true\n\n[production]\ndebug = true\n"
+GOODS = "sku,name,price\nP1,USB cable 2m,9.99\nP2,USB cable,5\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "request_", "new"),
+    [
+        ("a.ini", INI, "debug is still on in production, set it to false there", INI[:-5] + "false\n"),
+        ("a.csv", GOODS, 'the price of "USB cable 2m" should be 7.49', GOODS.replace("9.99", "7.49")),
+        ("a.csv", GOODS, "set the price of the cable to 7.49", GOODS),
+    ],
+)
+def test_a_value_changes_where_its_owner_is_named(path: str, old: str, request_: str, new: str) -> None:
+    assert edit_places(path, old, request_)[0] == new
+
+
+def test_change_in_a_named_section_is_looked_for() -> None:
+    other = INI.replace("true", "false", 1)
+    assert missing_parts("debug is on in production, turn it off", "a.ini", other, INI) == ["change in [production]"]
+
+
+def test_options_and_errors_are_looked_for_in_programs() -> None:
+    old = "def take(n):\n    return n\n"
+    assert missing_parts("add a --shout flag to a.py", "a.py", old, old) == ["--shout"]
+    assert missing_parts("take soll einen ValueError auslösen", "a.py", old, old) == ["raise ValueError"]
+    assert missing_parts("take dies with ValueError, fix it", "a.py", old, old) == []
+    assert missing_texts('it says "ZeroDivisionError: division by zero"', old) == []
+
+
+def test_docstrings_go_to_functions_without_one() -> None:
+    old = 'def one():\n    return 1\n\n\ndef two():\n    """Two."""\n    return 2\n'
+    assert undocumented(old, "add docstrings to the functions of a.py") == ["one"]
+    assert undocumented(old, 'add the docstring "One." to one') == []
+    assert with_docstrings(old, {"one": "One."}) == old.replace("one():\n", 'one():\n    """One."""\n')
+
+
+def test_a_library_ends_with_its_definitions() -> None:
+    code = "class Stack:\n    def pop(self):\n        raise IndexError\n"
+    assert without_demo(f"{code}\n\nstack = Stack()\nprint(stack.pop())\n") == code
+    assert without_demo(f"{code}\n\nimport sys\n") == f"{code}\n\nimport sys\n"
+
+
+def test_the_name_before_the_new_one_is_renamed() -> None:
+    request = "calc is too vague. rename the function calc to gross_total. calc_all keeps its name!"
+    assert asked_rename(request, "def calc():\n    pass\n\n\ndef calc_all():\n    calc()\n") == ("calc", "gross_total")

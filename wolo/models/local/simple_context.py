@@ -191,7 +191,7 @@ def named_files(request: str, names: ProjectNames) -> list[str]:
         if is_file or path.name in _WITHOUT_EXTENSION or (has_extension and not is_product):
             files.append(name)
     lists = [name for name in files if re.fullmatch(r"\.\w+ignore", Path(name).name)]
-    files = lists or files  # other names are lines of it
+    files = lists if lists and not any(Path(name).suffix in LANGUAGES for name in files) else files  # other names are lines of it
     if folder := asked_folder(request):
         inside = {name: f"{folder}/{name}" for name in files if "/" not in name and not names.exists(name)}
         files = [inside.get(name, name) for name in files if name != folder]

@@ -129,6 +129,8 @@ async def _choose_action(step: SimpleStep) -> simple_texts.Action:
         existing = [step.names.exists(name) for name in named]
         if all(existing):
             actions = ("change", "shell") if "shell" in actions and simple_runs.find_command(step.question) else ("change",)
+        elif simple_runs.unchanged_files(step.question, step.names, ()):
+            actions = ("change",)
         elif asks_for(step.question) == "change" and not any(existing) and not simple_runs.is_fix(step.question):
             actions = ("create",)
     if named:
@@ -373,8 +375,7 @@ async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "")
             raise BadAnswer(
                 f"{path} was written, but three versions of it disagree: {difference.partition(', ')[2]}.", hint=OTHER_MODEL
             )
-    is_of_test = only_tests and not simple_runs.is_fix(step.question)
-    path = "" if is_of_test else simple_runs.file_to_fix(call, step.question, step.names)
+    path = "" if only_tests else simple_runs.file_to_fix(call, step.question, step.names)
     path = path or (str(written[-1].input["path"]) if written else "")
     if (
         len(written) >= REPAIRS or not path or (written and step.is_late(path))
@@ -424,6 +425,7 @@ async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Messa
     missing = missing_texts(step.question, "\n".join((*contents.values(), *known, output)), before)
     missing += [name for name in asked_names(step.question) if not any(name in text for text in (*contents.values(), *known))]
     missing += [name for name in simple_runs.missing_files(step.question, step.names) if name not in by_path]
+    missing += [f"a change of {name}" for name in simple_runs.unchanged_files(step.question, step.names, [*by_path])]
     runs = [call for call in step.turn.calls[step.turn.calls.index(step.turn.written[-1]) :] if call.tool == "shell"]
     if "shell" in step.tools and not any(call.outcome in ("denied_by_person", "denied_by_rule") for call in runs):
         missing += [f"a run that shows {name}" for name in run_check.missing_runs(step.question, runs, contents)]

@@ -150,8 +150,20 @@ def next_file(request: str, names: ProjectNames, written: Sequence[str]) -> str:
 
 
 def missing_files(request: str, names: ProjectNames) -> list[str]:
-    """Programs that the request names and that are not there."""
-    return [name for name in named_files(request, names) if PurePath(name).suffix.lower() in RUNNERS and not names.exists(name)]
+    """Programs and lists of ignored files that the request names and that are not there."""
+    lists = re.findall(r"(?<![\w/])\.\w+ignore\b", request)
+    programs = [name for name in named_files(request, names) if PurePath(name).suffix.lower() in RUNNERS]
+    return [name for name in dict.fromkeys((*programs, *lists)) if not names.exists(name)]
+
+
+def unchanged_files(request: str, names: ProjectNames, written: Sequence[str]) -> list[str]:
+    """Existing files in which the request wants a change, `in index.html set …`, and that the turn did not write."""
+    places = re.findall(
+        r"(?:^|[.!?,;:]\s+)(?:in|im|dans|en|em|nel|в)\s+(?:(?:the file|der Datei|le fichier)\s+)?[`'\"]?([\w./-]+\.\w+)",
+        request,
+        re.I,
+    )
+    return [name for name in dict.fromkeys(places) if names.exists(name) and name not in written]
 
 
 def next_change(request: str, names: ProjectNames, written: Sequence[str]) -> str:

@@ -263,6 +263,16 @@ def addition(request: str, path: str, around: str, begin: str) -> list[Turn]:
     ]
 
 
+def docstring(request: str, name: str, code: str) -> list[Turn]:
+    """Ask for one sentence about a function."""
+    return [
+        ("system", "Reply with the docstring of the function: one short sentence and nothing else, in the language of the code."),
+        ("user", "def area(width, height):\n    return width * height\n\nDocstring of area?"),
+        ("assistant", "Return the area of a rectangle."),
+        ("user", f"{code.rstrip()}\n\n{request}\nDocstring of {name}?"),
+    ]
+
+
 def example_run(path: str, runner: str, request: str) -> list[Turn]:
     """Ask for a command that tries a program out."""
     system = "Reply with one shell command that tries the program with example arguments, and nothing else."

@@ -33,6 +33,8 @@ SECOND_ATTEMPT: Final = 3
 """Seed of the second version; with a temperature at which it may be another one."""
 BEGUN_TOKENS: Final = 480
 """For code whose first line is given: one function or class."""
+DOCSTRING_TOKENS: Final = 60
+MOST_DOCSTRINGS: Final = 12
 ADDED_TOKENS: Final = 160
 AROUND_LINES: Final = 12
 """Shown before a place where lines are added."""
@@ -58,6 +60,10 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
             if not rest and not _missing(step, path, edited, old):
                 return await step.response.call("write", {"path": path, "content": edited})
             order = replace(order, old=edited, request=rest or order.request)
+        if names := edited_place.undocumented(order.old or "", order.request) if path.endswith(".py") else []:
+            text = await _with_docstrings(step, order, names)
+            if not lost_content(path, old, text, step.request):
+                return await step.response.call("write", {"path": path, "content": text})
         if is_addition(path, order.old or "", order.request):
             text = await added_lines(step, order)
             if text and not lost_content(path, old, text, step.request) and not _missing(step, path, text, old):
@@ -151,6 +157,8 @@ def _state(step: SimpleStep) -> str:
 MAX_CHANGED_LINES: Final = 200
 MAX_CHANGED_CHARS: Final = 4_000
 """Maximum size of what is written again; more would take minutes and lose content."""
+MAX_OTHER_CHARS: Final = 2_000
+"""The same for other files than Python, which are never shown in part."""
 
 
 def is_writable(step: SimpleStep, path: str, file: texts.FileText) -> bool:
@@ -160,7 +168,11 @@ def is_writable(step: SimpleStep, path: str, file: texts.FileText) -> bool:
     if edited_place.edit_place(path, file.text, step.request) not in (None, file.text):
         return True
     shown = _visible_part(FileRequest(path=path, request=step.request, old=file.text))
-    return step.may_write(path) and len(shown) <= MAX_CHANGED_CHARS and shown.count("\n") <= MAX_CHANGED_LINES
+    return (
+        step.may_write(path)
+        and len(shown) <= (MAX_CHANGED_CHARS if path.endswith(".py") else MAX_OTHER_CHARS)
+        and shown.count("\n") <= MAX_CHANGED_LINES
+    )
 
 
 def _excerpts_around(step: SimpleStep, path: str) -> str:
@@ -292,6 +304,7 @@ def _fit(order: FileRequest, text: str) -> tuple[str, str]:
     if order.language == "python":
         text = code_check.complete_python(code_check.import_own(text, order.path, order.others))
         text = code_check.print_dropped(text) if means(order.request, "output") else text
+        text = edited_place.without_demo(text) if order.old is None and is_library(order.request) else text
     fault = code_check.syntax_problem(order.path, text)
     if not fault and order.language == "python":
         fault = edited_place.annotation_problem(text, order.request)
@@ -306,6 +319,17 @@ def _fit(order: FileRequest, text: str) -> tuple[str, str]:
     ):
         fault = f"it lost {lost}"
     return text, fault
+
+
+async def _with_docstrings(step: SimpleStep, order: FileRequest, names: Sequence[str]) -> str:
+    """The file with a docstring for each of the functions: the model writes a sentence, and changes no code."""
+    old, sentences = order.old or "", dict[str, str]()
+    for name in names[:MOST_DOCSTRINGS]:
+        turns = texts.docstring(order.request, name, edited_place.shown_part(old, name))
+        sampling = Sampling(max_tokens=DOCSTRING_TOKENS, stop=("\n", '"""'))
+        answer = (await step.write(order.path, turns, sampling, whole=False)).text
+        sentences[name] = answer.strip().strip("\"'`").replace("\\", "").strip() or f"{name.replace('_', ' ').capitalize()}."
+    return edited_place.with_docstrings(old, sentences)
 
 
 def is_addition(path: str, old: str, request: str) -> bool:

@@ -47,6 +47,18 @@ PLACEHOLDER: Final = re.compile(r"\b[A-Z]{3,}\b")
 """A word of a quoted text in small letters that stands for another."""
 _LISTED: Final = re.compile(r"\(((?:[\w-]{1,12}, ?)(?:[\w-]{1,12}, ?)+(?:\w+ )?[\w-]{1,12})(?=[,)])")
 """Three values or more, in parentheses."""
+_OPTION: Final = re.compile(
+    r"flag|option|switch|schalter|opci[óo]n|opção|opzion|опци|флаг|ключ|选项|オプション|フラグ|خيار", re.I
+)
+_RAISES: Final = (
+    r"(?:rais|throw|wirf|werf|auslös|lanz|lanç|lèv|lever|soulev|sollev|выбр|выда|вызы|抛|投げ|発生|送出|ارم|يرمي|أطلق)"
+)
+_RAISED: Final = re.compile(
+    rf"{_RAISES}[^.;!?\n]{{0,40}}?\b([A-Z]\w*(?:Error|Exception))\b|\b([A-Z]\w*(?:Error|Exception))\b[^.;!?\n]{{0,20}}?{_RAISES}"
+)
+"""An error that code is to raise."""
+_OF_ERROR: Final = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning)\b|^Traceback")
+"""A quoted message of an error, which is not to be written."""
 _TARGET: Final = re.compile(
     r"(?<![\w-])(?!(?:new|the|an?|no|another|phony|make|ein|das|une?|uma?|el)[ -])[`'\"]?([a-z][\w-]*)[`'\"]?[- ][Tt]arget\b"
     r"|\b(?:[Tt]arget|objetivo|cible|alvo|цель)[ :]*[`'\"«]?(?!(?:for|to|that|which|in)\b)([a-z][\w-]*)"
@@ -57,7 +69,10 @@ _NOUN: Final = (
     r"(?:function|method|class|funktion|methode|klasse|funci[óo]n|m[ée]todo|clase|fonction|m[ée]thode|função|функци|метод|класс"
     r"|(?:ال)?دالة)(?!\w* (?:call|comment|docstring|body))\w*"
 )
-_IT: Final = "it|them|sie|es|ihn|ela|ele|la|lo|le|eliminarla|её|ее|его|lei"
+_IT: Final = (
+    r"it|them|th(?:at|is|e) function|diese \w+|es[ts]?a funci[óo]n|cette fonction|essa função|эту функцию"
+    "|sie|es|ihn|ela|ele|la|lo|le|её|ее|его|lei"
+)
 _UNUSED: Final = re.compile(
     r"unused|no longer|any ?more|n[o']t (?:used|needed)|nobody|no one|dead|obsolete|nicht mehr|unbenutzt|überflüssig"
     r"|ya no|nadie|ningu[ée]m|não"
@@ -123,7 +138,8 @@ Sense = Literal[
 ]
 _STEMS: Final[dict[Sense, tuple[str, str]]] = {
     "remove": (
-        "remov|delet|drop|without|rimuov|elimin|cancell|entfern|lösch|elimin|borr|quita|supprim|enlèv|retir|apag|exclu|удал|убер|احذف|أزل|أزيل|usuń|verwijder",
+        "remov|delet|drop|without|get\\w* rid|throw\\w* (?:\\w+ )?(?:away|out)|take out"
+        "|rimuov|elimin|cancell|entfern|lösch|elimin|borr|quita|supprim|enlèv|retir|apag|exclu|удал|убер|احذف|أزل|أزيل|usuń|verwijder",
         "删|移除|去掉|削除|取り除|消して",
     ),
     "rename": (
@@ -180,7 +196,8 @@ _STEMS: Final[dict[Sense, tuple[str, str]]] = {
     ),
     "method": ("method|méthode|método|метод|طريقة|دالة", "方法|メソッド"),
     "polite": (
-        "(?:can|could|would|will) you|kannst|könntest|können sie|könnten|würdest|"
+        "(?:can|could|would|will) (?:you|u|ya)\\b|please|pls|plz|bitte|por favor|s.il (?:te|vous) pla|per favore|пожалуйста"
+        "|kannst|könntest|können sie|könnten|würdest|"
         "puedes|podrías|podría|peux-tu|pouvez|pourr(?:ais|iez)"
         "|tu peux|pode|poderia|можешь|можете|мог(?:ли)? бы|не мог|هل يمكنك|هل تستطيع|من فضلك",
         "能不能|可以.{0,60}吗|能.{0,60}吗|くれ(?:ます|ません)|もらえ|いただけ",
@@ -370,7 +387,7 @@ def removes(request: str, name: str) -> bool:
     rest = rf"\W?(?:\s*$|[.,;:!?،؛]|\s+(?:{place})(?!\w))"
     before = re.search(rf"(?<!\w)(?:{latin})\w*\s+(?:\S+\s+)?(?:{_NOUN}\s+)?\W?{name}{rest}", request, re.I)
     after = re.search(rf"(?<!\w){name}\W?\s?{_NOUN_CJK}を?(?:{others})", request, re.A)
-    verb, please = rf"(?:{latin})\w*", r"(?:please|bitte|por favor|s.il \w+ pla\S+|per favore|пожалуйста)?"
+    verb, please = rf"(?:{latin})\w*(?: of)?", r"(?:please|bitte|por favor|s.il \w+ pla\S+|per favore|пожалуйста)?"
     it = _UNUSED.search(request) and re.search(
         rf"(?<!\w){name}(?!\w).*?(?<!\w)(?:(?:{_IT}) {verb}|{verb}(?:-l[aeo]|[ -](?:{_IT})(?!\w)|\W*{please}\W*$))",
         request,
@@ -533,6 +550,10 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
     ):
         words = set(re.findall(r"\w{4,}", prose_of(request).lower()))
         heads += [line for line in re.findall(r"(?m)^##+ .+$", old) if words & set(re.findall(r"\w+", line.lower()))]
+    if PurePath(path).suffix.lower() in (".ini", ".cfg", ".toml"):
+        words = set(re.findall(r"[\w.-]*\w", request.lower()))
+        named = [head for head in re.findall(r"(?m)^\[[^\]]+\]", old) if head.strip("[]").lower() in words]
+        heads += named if len(named) == 1 else []
     heads = [head for head in heads if _section(old, head)]
     if heads and all(_section(text, head) == _section(old, head) for head in heads):
         missing.append(f"change in {heads[0]}")
@@ -543,6 +564,10 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
     if PurePath(path).suffix.lower() in _PROGRAMS and means(request, "output"):  # a number may be computed: its output counts
         texts = [each for each in texts if each.startswith("“") and not EQUATION.fullmatch(each[1:-1])]
     missing += texts
+    if PurePath(path).suffix.lower() in _PROGRAMS:
+        missing += [each for each in re.findall(r"(?<!\S)--[a-z][\w-]+", request) if _OPTION.search(request) and each not in text]
+        raised = [each[0] or each[1] for each in _RAISED.findall(request)]
+        missing += [f"raise {each}" for each in raised if num_of(each, text) <= num_of(each, old)]
     if means(request, "command_line") and is_code and not re.search(r"\bargv\b|argparse|\bclick\b|fileinput", text):
         missing.append("argument of the command line (sys.argv)")
     if parts.quoted and PurePath(path).suffix.lower() in (".md", ".txt", ".rst"):
@@ -587,6 +612,7 @@ def missing_texts(request: str, text: str, old: str = "") -> list[str]:
         pieces = PLACEHOLDER.split(_plain(each)) if re.search("[a-z]", each) else [_plain(each)]
         if (
             each not in of_examples
+            and not _OF_ERROR.search(each)
             and not all(piece in plain for piece in pieces)
             and not re.search(r"[*?{}<>]|\.\w{1,4}$", each)
         ):

@@ -9,7 +9,15 @@ from pathlib import PurePath
 from typing import Final
 
 from wolo.models.local.checks import asked_parts as asked
-from wolo.models.local.checks.code_check import definitions, parse_python, replace_node, span_of, syntax_problem, tree_of
+from wolo.models.local.checks.code_check import (
+    FUNCTIONS,
+    definitions,
+    parse_python,
+    replace_node,
+    span_of,
+    syntax_problem,
+    tree_of,
+)
 from wolo.models.local.checks.kept_content import PROSE_SUFFIXES, apply_rename, asked_rename
 
 DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
@@ -39,6 +47,8 @@ def edit_place(path: str, old: str, request: str) -> str | None:
     """The file after a change that the request states in full; None: a model has to write it."""
     suffix, parts = PurePath(path).suffix.lower(), asked.asked_parts(request)
     suffix = ".env" if PurePath(path).name.startswith(".env") else suffix
+    if suffix == ".csv" and (changed := _set_cell(old, request, parts)):
+        return changed
     is_list = suffix == ".csv" or PurePath(path).name.startswith((".", "requirements"))
     if rename := asked_rename(request, old):
         return apply_rename(old, rename)
@@ -283,6 +293,9 @@ def _set_value(suffix: str, old: str, request: str, parts: asked.AskedParts) -> 
         if match and match[1 if suffix == ".py" else 2] in names:
             places.append((at, match))
     keys = {match[1 if suffix == ".py" else 2] for _, match in places}
+    if len(places) > 1 and len(keys) == 1:
+        words = set(re.findall(r"[\w-]+", request.lower()))
+        places = [(at, match) for at, match in places if words & {*_owners(lines, at)}]
     values = [
         *parts.numbers,
         *_LITERALS.findall(request),
@@ -300,6 +313,77 @@ def _set_value(suffix: str, old: str, request: str, parts: asked.AskedParts) -> 
     written = _in_style(values[0], before, suffix)
     lines[at] = "".join(match.groups()[:-1]) + written + (tail[1] if tail else "")
     return "\n".join(lines)
+
+
+def _set_cell(old: str, request: str, parts: asked.AskedParts) -> str | None:
+    """CSV with another value in the column and the row that the request names."""
+    lines = old.split("\n")
+    mark = ";" if lines[0].count(";") > lines[0].count(",") else ","
+    header = [each.strip().strip('"').lower() for each in lines[0].split(mark)]
+    columns = [at for at, name in enumerate(header) if name and asked.num_of(name, request.lower())]
+    cells = {at: [each.strip().strip('"') for each in line.split(mark)] for at, line in enumerate(lines) if at and line.strip()}
+    matched = {
+        at: max(
+            (len(each) for each in own if len(each) > 1 and asked.num_of(each, request) and each not in parts.numbers), default=0
+        )
+        for at, own in cells.items()
+    }
+    rows = [at for at, length in matched.items() if length and length == max(matched.values())]
+    if len(columns) != 1 or len(rows) != 1 or '"' in lines[rows[0]] or len(cells[rows[0]]) != len(header):
+        return None
+    own = cells[rows[0]]
+    values = [each for each in (*parts.numbers, *parts.quoted, *parts.marked) if each not in own]
+    if len(set(values)) != 1:
+        return None
+    before = lines[rows[0]].split(mark)
+    before[columns[0]] = before[columns[0]].replace(own[columns[0]], values[0]) if own[columns[0]] else values[0]
+    lines[rows[0]] = mark.join(before)
+    return "\n".join(lines)
+
+
+def undocumented(old: str, request: str) -> list[str]:
+    """Functions that a request for docstrings means: those that it names, or all, if they have none."""
+    tree, functions = tree_of(old), _functions(tree_of(old) or ast.Module([], []))
+    if tree is None or not re.search("docstring", request, re.I) or asked.asked_parts(request).quoted:
+        return []
+    named = asked.mentioned_names(request) & {*functions}
+    return [name for name, node in functions.items() if (name in named or not named) and not ast.get_docstring(node)]
+
+
+def with_docstrings(old: str, sentences: dict[str, str]) -> str:
+    """The file with these docstrings, by the names of the functions."""
+    lines = old.splitlines()
+    for name, node in sorted(_functions(tree_of(old) or ast.Module([], [])).items(), key=lambda item: -item[1].lineno):
+        body = node.body[0].lineno - 1
+        if name in sentences and body >= node.lineno:
+            lines.insert(body, f'{" " * node.body[0].col_offset}"""{sentences[name]}"""')
+    return "\n".join(lines) + "\n"
+
+
+def without_demo(text: str) -> str:
+    """A library without the code behind its definitions that tries them out."""
+    tree = tree_of(text)
+    defined = [node for node in tree.body if isinstance(node, FUNCTIONS)] if tree else []
+    if tree is None or not defined:
+        return text
+    last = max(node.end_lineno or 0 for node in defined)
+    behind = [node for node in tree.body if node.lineno > last]
+    is_demo = bool(behind) and not any(
+        isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom) for node in behind
+    )
+    return "\n".join(text.splitlines()[:last]) + "\n" if is_demo else text
+
+
+def _owners(lines: list[str], at: int) -> list[str]:
+    """Names of the section, or of the keys, that a line is below."""
+    names, depth = list[str](), len(lines[at]) - len(lines[at].lstrip())
+    for line in reversed(lines[:at]):
+        indent = len(line) - len(line.lstrip())
+        if head := re.match(r"\[+([^\]]+)\]", line):
+            return [*names, *re.findall(r"[\w-]+", head[1].lower())]
+        if line.strip() and indent < depth and (key := re.match(r"[ \"']*([\w-]+)[\"']? *:", line)):
+            names, depth = [*names, key[1].lower()], indent
+    return names
 
 
 def _in_style(value: str, before: str, suffix: str) -> str:

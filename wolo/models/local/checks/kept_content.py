@@ -183,12 +183,15 @@ def asked_rename(request: str, old: str) -> tuple[str, str] | None:
         for name in dict.fromkeys(candidates)
         if re.search(rf"(?m)\b(?:def|class) {name}\b|^{name} *[:=]|\bself\.{name}\b|^from .* import .*\b{name}\b", old)
     ]
+    parts, known = asked_parts(request), defined
+    new = [name for name in dict.fromkeys((*parts.identifiers, *parts.quoted)) if name not in known and name.isidentifier()]
+    if len(known) > 1 and new:  # the one right before its new name
+        between, last = rf"(?:(?!\b(?:{'|'.join(known)})\b).){{0,60}}?\b", "|".join(new)
+        defined = [name for name in known if re.search(rf"\b{name}\b{between}(?:{last})\b", request)]
     if len(defined) != 1:
         return None
-    parts = asked_parts(request)
-    new = [name for name in (*parts.identifiers, *parts.quoted) if name not in defined and name.isidentifier()]
     after = re.search(
-        rf"\b{defined[0]}\b.{{0,80}}?(?<!\w)(?:to|into|as|zu|nach|in|en|a|à|para|por|в|на|إلى|为|成|を)\W*([A-Za-z_]\w*)(?!\w|\.\w)",
+        rf"\b{defined[0]}\b.{{0,80}}?(?<!\w)(?:(?:to|into|as|zu|nach|in|en|a|à|para|por|в|на|إلى)\b|为|成|を|に)\W*([A-Za-z_]\w*)(?!\w|\.\w)",
         request,
         re.ASCII,
     )
