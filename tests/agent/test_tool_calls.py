@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.agent.conftest import AgentHarness
 from tests.fakes.replies import call, calls, text
 from wolo.agent.events import (
+    AnswerEnded,
     ApprovalAsked,
     ApprovalGiven,
     CallDenied,
@@ -15,6 +16,7 @@ from wolo.agent.events import (
     CallProgressed,
     CallStarted,
     CallStreamed,
+    Event,
     TurnEnded,
 )
 from wolo.agent.tool_calls import MAX_PARALLEL
@@ -107,12 +109,28 @@ async def test_crashing_or_failing_tool_becomes_a_result(harness: AgentHarness) 
 
 
 async def test_call_with_unknown_effects_does_not_run(harness: AgentHarness) -> None:
-    harness.provider.script(calls(("say", {"text": "on"}), ("unpredictable", {})), text("done"))
+    harness.provider.script(calls(("unpredictable", {}), ("say", {"text": "on"})), text("done"))
     turn = await harness.turn()
-    on, unpredictable = harness.results()
+    unpredictable, on = harness.results()
     assert "Invalid argument" in unpredictable
     assert on == "said on"
     assert turn.ended.exit_code == 0
+
+
+async def test_file_replaced_by_a_link_after_the_answer_is_not_printed(harness: AgentHarness, tmp_path: Path) -> None:
+    Path("notes").write_text("mine")
+    (tmp_path / "outside").write_text("not mine")
+
+    def replace_notes(event: Event) -> None:
+        if isinstance(event, AnswerEnded):  # as the check before the first change of a turn may, or a job
+            Path("notes").unlink(missing_ok=True)
+            Path("notes").symlink_to(tmp_path / "outside")
+
+    harness.on_event = replace_notes
+    harness.provider.script(call("command", {"text": "cat notes"}), text("Then not."))
+    await harness.turn()
+    assert harness.command.ran == []
+    assert [part.outcome for part in ended(harness)] == ["denied_by_rule"]
 
 
 async def test_a_rule_denies_and_says_why(harness: AgentHarness) -> None:

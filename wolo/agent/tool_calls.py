@@ -304,9 +304,9 @@ class ToolCalls:
         intents that the user saw.
         """
         part = call.part
-        is_allowed = call.verdict is not None and call.verdict.decision == "allow"
-        if is_allowed and call.judged_under == (self._judge.mode, self._judge.rules) and not self._hooks.is_active:
-            return call  # nothing changed since the answer arrived
+        may_read = call.only_reads and call.verdict is not None and call.verdict.decision == "allow"
+        if may_read and call.judged_under == (self._judge.mode, self._judge.rules) and not self._hooks.is_active:
+            return call  # it opens what was judged; what a command opens may have changed since the answer arrived
         approved: tuple[Intent, ...] | None = None
         reviewed: tuple[Intent, ...] | None = None
         review: Review | None = None
