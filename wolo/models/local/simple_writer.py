@@ -76,7 +76,7 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
             await step.announce_attempt(attempt)
         call_id = new_id("call")
         text, fault = await _write_once(step, replace(order, fault=fault), call_id, order.first_attempt + attempt - 1)
-        if not fault and order.language == "python" and attempt < TRIES:
+        if not fault and order.language == "python":
             fault = code_check.name_problem(text)
         if not fault and (missing := _missing(step, path, text, old or "")):
             fault = f"it has no {', '.join(missing)}"
