@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.models.local.checks.asked_parts import asked_folder, missing_parts, missing_texts, removes
+from wolo.models.local.checks.asked_parts import asked_folder, clauses_of, missing_parts, missing_texts, removes, result_examples
 from wolo.models.local.checks.edited_place import (
     annotation_problem,
     edit_places,
@@ -12,7 +12,7 @@ from wolo.models.local.checks.edited_place import (
     keep_bodies,
     place_of_addition,
     stated_sentence,
-    undocumented,
+    functions_without_docstring,
     whole_lines,
     with_docstrings,
     without_demo,
@@ -181,8 +181,8 @@ def test_options_and_errors_are_looked_for_in_programs() -> None:
 
 def test_docstrings_go_to_functions_without_one() -> None:
     old = 'def one():\n    return 1\n\n\ndef two():\n    """Two."""\n    return 2\n'
-    assert undocumented(old, "add docstrings to the functions of a.py") == ["one"]
-    assert undocumented(old, 'add the docstring "One." to one') == []
+    assert functions_without_docstring(old, "add docstrings to the functions of a.py") == ["one"]
+    assert functions_without_docstring(old, 'add the docstring "One." to one') == []
     assert with_docstrings(old, {"one": "One."}) == old.replace("one():\n", 'one():\n    """One."""\n')
 
 
@@ -195,3 +195,17 @@ def test_a_library_ends_with_its_definitions() -> None:
 def test_the_name_before_the_new_one_is_renamed() -> None:
     request = "calc is too vague. rename the function calc to gross_total. calc_all keeps its name!"
     assert asked_rename(request, "def calc():\n    pass\n\n\ndef calc_all():\n    calc()\n") == ("calc", "gross_total")
+
+
+def test_a_request_is_split_where_further_work_begins() -> None:
+    assert clauses_of('in a.py the name is "x" instead of "y", and add f(n), e.g. for tests. Thanks') == [
+        'in a.py the name is "x" instead of "y"',
+        "add f(n), e.g. for tests.",
+        "Thanks",
+    ]
+    assert clauses_of("rename salt and pepper in a.py") == ["rename salt and pepper in a.py"]
+
+
+def test_examples_and_commands_are_not_to_be_written() -> None:
+    assert result_examples("so 'ada king' gives 'AK', and aab -> a2b1.") == [("ada king", "AK"), ("aab", "a2b1")]
+    assert missing_texts("'ada king' gives 'AK'; run it as `python a.py 2`", "") == []

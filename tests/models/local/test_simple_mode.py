@@ -353,6 +353,15 @@ async def test_command_runs_in_shell_and_prints_the_answer(script: Script) -> No
     assert "hello" in turn.ended.answer
 
 
+async def test_a_second_file_of_a_request_is_changed(script: Script) -> None:
+    Path("app.toml").write_text('version = "1.0.0"\n')
+    Path("LOG.md").write_text("# Log\n\n## 1.1.0\n\n- A fix\n\n## 1.0.0\n\n- First\n")
+    turn = await script.turn('Set the version in app.toml to 1.1.0 and put the line "- Faster" under 1.1.0 in LOG.md')
+    assert Path("LOG.md").read_text() == "# Log\n\n## 1.1.0\n\n- A fix\n- Faster\n\n## 1.0.0\n\n- First\n"
+    assert Path("app.toml").read_text() == 'version = "1.1.0"\n'
+    assert turn.ended.exit_code == 0
+
+
 @pytest.mark.parametrize("command", ["git reset --hard HEAD", "ls; rm -r build", "find . -delete", "cat a > b", "echo $(rm a)"])
 async def test_question_runs_no_command_with_effects(script: Script, command: str) -> None:
     turn = await script.turn("Is my last commit still there?", said("shell"), text(command), text("It is."))

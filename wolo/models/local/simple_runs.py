@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from wolo.messages.parts import ToolPart
+from wolo.models.local.checks.asked_parts import clauses_of, means
 from wolo.models.local.checks.code_check import does_nothing
 from wolo.models.local.checks.requested_work import wants_answer
 from wolo.models.local.checks.run_check import RUNNERS, output_lines
@@ -168,8 +169,20 @@ def unchanged_files(request: str, names: ProjectNames, written: Sequence[str]) -
 
 def next_change(request: str, names: ProjectNames, written: Sequence[str]) -> str:
     """Further existing file that the request changes: "add area to shapes.py, and use it in main.py"."""
+    clauses = clauses_of(request)
     for name in named_files(request, names):
-        if written and name not in written and names.exists(name) and _ADAPTING.search(request[: request.find(name)]):
+        own = (
+            [each for each in clauses if name in each and (means(each, "add") or means(each, "remove"))]
+            if len(clauses) > 1
+            else []
+        )
+        is_further = own and not any(other in own[0] for other in written)
+        if (
+            written
+            and name not in written
+            and names.exists(name)
+            and (is_further or _ADAPTING.search(request[: request.find(name)]))
+        ):
             return name
     return ""
 

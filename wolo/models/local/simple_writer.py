@@ -18,7 +18,7 @@ from wolo.messages.message import Message
 from wolo.messages.parts import new_id
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.checks import code_check, edited_place, versions
-from wolo.models.local.checks.asked_parts import EQUATION, means, mentioned_names, missing_parts, repeat_count
+from wolo.models.local.checks.asked_parts import EQUATION, asked_parts, means, mentioned_names, missing_parts, repeat_count
 from wolo.models.local.checks.kept_content import lost_content, restore_definitions, restore_lines
 from wolo.models.local.local_chat import Completion, Sampling, Turn
 from wolo.models.local.moves import moved_text
@@ -56,11 +56,13 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
     order = await _order_for(step, path, old, problem)
     if old is not None and not order.error:
         edited, rest = edited_place.edit_places(path, old, step.request)
+        of_path = [each for each in rest.splitlines() if PurePath(path).name in each or not named_files(each, step.names)]
+        rest = "\n".join(of_path) if edited != old else rest
         if edited != old and not code_check.syntax_problem(path, edited) and not lost_content(path, old, edited, step.request):
             if not rest and not _missing(step, path, edited, old):
                 return await step.response.call("write", {"path": path, "content": edited})
             order = replace(order, old=edited, request=rest or order.request)
-        if names := edited_place.undocumented(order.old or "", order.request) if path.endswith(".py") else []:
+        if names := edited_place.functions_without_docstring(order.old or "", order.request) if path.endswith(".py") else []:
             text = await _with_docstrings(step, order, names)
             if not lost_content(path, old, text, step.request):
                 return await step.response.call("write", {"path": path, "content": text})
@@ -346,8 +348,10 @@ async def added_lines(step: SimpleStep, order: FileRequest) -> str:
     at, begin = edited_place.place_of_addition(order.old or "", order.request)
     begin = begin or edited_place.asked_heading(order.old or "", order.request)
     turns = texts.addition(order.request, order.path, "\n".join(lines[:at][-AROUND_LINES:]), begin)
+    stated = [each for each in asked_parts(order.request).quoted if each not in (order.old or "") and each not in begin]
     gap = [] if begin.lstrip()[:1] not in ("", "#") or not lines[at - 1 : at] or not lines[at - 1].strip() else [""]
-    for attempt in (1, 2):
+    added = stated[0].lstrip("-*+ ") if len(stated) == 1 else ""
+    for attempt in () if added else (1, 2):
         sampling = Sampling(
             max_tokens=ADDED_TOKENS, stop=("\n\n\n", "\n#") if gap else ("\n\n",), shun_repeats=True, attempt=attempt
         )

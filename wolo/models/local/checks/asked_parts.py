@@ -57,6 +57,8 @@ _RAISED: Final = re.compile(
     rf"{_RAISES}[^.;!?\n]{{0,40}}?\b([A-Z]\w*(?:Error|Exception))\b|\b([A-Z]\w*(?:Error|Exception))\b[^.;!?\n]{{0,20}}?{_RAISES}"
 )
 """An error that code is to raise."""
+_COMMAND: Final = re.compile(r"(?:python3?|node|bash|sh|make|npm|npx|pip|pytest|git|cargo|go) |\./")
+"""A quoted command, which is to be run and not to be written."""
 _OF_ERROR: Final = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning)\b|^Traceback")
 """A quoted message of an error, which is not to be written."""
 _TARGET: Final = re.compile(
@@ -94,9 +96,14 @@ _EXAMPLE: Final = re.compile(
     re.IGNORECASE,
 )
 """An example in a request, whose texts and numbers need not be in the result."""
+_GIVES: Final = (
+    r"(?:->|→|=>|gives|becomes|returns|ergibt|wird zu|se convierte en|devuelve|devient|donne|renvoie"
+    r"|vira|retorna|становится|даёт|变成|変換)"
+)
 RESULT_EXAMPLE: Final = re.compile(
-    r"(?<![\w.(])[`'\"“«]?([^\s`'\"“”«»,:()]+)[`'\"”»]? ?(?:->|→|=>|becomes|wird zu|se convierte en|devient|vira|становится|変換)"
-    r" ?[`'\"“«]?([^\s`'\"“”«»,()]+)"
+    rf"(?<![\w.(])(?P<quote>[`'\"])(?P<text>[^`'\"\n]{{1,60}})(?P=quote) ?{_GIVES} ?"
+    r"(?P<other>[`'\"])(?P<value>[^`'\"\n]{1,60})(?P=other)"
+    r"|(?<![\w.(])(?P<word>[^\s`'\"“”«»,:()]{1,60}) ?(?:->|→|=>|becomes|wird zu) ?(?P<result>[^\s`'\"“”«»,()]{1,60})"
 )
 """An argument and its result: `aaab -> a3b1`."""
 _PROGRAMS: Final = frozenset((".py", ".sh", ".bash", ".js", ".mjs", ".ts", ".rb", ".go", ".rs", ".c", ".cpp", ".java"))
@@ -210,7 +217,7 @@ _STEMS: Final[dict[Sense, tuple[str, str]]] = {
         "|expliqu|décri|résum|lis\\b|dis-moi|montre|que\\b.*-t-|quel|combien|comment|pourquoi"
         "|explique|descrev|leia|diga|o que|qual|quanto|como\\b|por que"
         "|объясн|опиш|расскаж|прочита|скаж|покаж|что\\b|как\\b|чему|почему|сколько|какой|какая|кто\\b|где\\b"
-        "|اشرح|صف\\b|لخص|اقرأ|أخبر|ما\\b|ماذا|كيف|لماذا|كم\\b|من\\b|أين",
+        "|اشرح|صف\\b|لخص|اقرأ|أخبر|ما\\b|ماذا|كيف|لماذا|كم\\b|من\\b(?! فضلك)|أين",
         "解释|说明|描述|总结|告诉|什么|多少|为什么|怎么|如何|哪|説明|教えて|要約|何|なぜ|どう|いくつ",
     ),
     "work": (
@@ -259,6 +266,15 @@ class AskedParts(Struct, frozen=True, kw_only=True):
     def identifiers(self) -> tuple[str, ...]:
         called = (call.partition("(")[0] for call in self.calls)
         return tuple(dict.fromkeys((*(each.name for each in self.functions), *self.names, *called)))
+
+
+def clauses_of(request: str) -> list[str]:
+    """Sentences, numbered items, and parts behind an "and" that ask for further work."""
+    number, sentence = r"(?:^|[\s,;:])(?:\d[.)]|[-*•])\s+", r"(?<!\.\w\.)(?<!\. B\.)(?<=[.;!])\s+|(?<=[。；！])|\n+"
+    stems = "|".join(_STEMS[sense][0] for sense in ("add", "remove", "rename", "move"))
+    verbs = rf"(?:{stems}|set|change|make|create|write|setz|änder|cambi|chang|mets|измени)\w*\s"
+    further = rf",?\s(?:and|und|y|et|e|и)\s(?=(?:then |also |please )?{verbs})"
+    return [each for each in re.split(f"{number}|{sentence}|{further}", request, flags=re.I) if re.search(r"\w", each)]
 
 
 def means(request: str, sense: Sense) -> bool:
@@ -331,8 +347,14 @@ def asked_parts(request: str) -> AskedParts:
     )
 
 
+def result_examples(request: str) -> list[tuple[str, str]]:
+    """Arguments and results as they are written, without quotes."""
+    examples = [match.groupdict() for match in RESULT_EXAMPLE.finditer(request)]
+    return [(each["text"] or each["word"], each["value"] or each["result"].rstrip(".;:!?")) for each in examples]
+
+
 def _words_of_examples(request: str) -> set[str]:
-    return {word for example in RESULT_EXAMPLE.findall(request) for word in example}
+    return {word for example in result_examples(request) for word in example}
 
 
 def marked_lines(request: str, path: str) -> tuple[str, ...]:
@@ -542,21 +564,7 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
             missing.append(f"{name} = {value}")
     if (exchange := asked_exchange(request, old)) and num_of(exchange[0], text) >= num_of(exchange[0], old):
         missing.append(f"{exchange[1]} instead of {exchange[0]}")
-    heads = re.findall(r"\[[\w.-]+\]", request)
-    if (
-        path.endswith(".md")
-        and text.count("\n") > old.count("\n")
-        and not (goes or means(request, "at_end") or means(request, "heading"))
-    ):
-        words = set(re.findall(r"\w{4,}", prose_of(request).lower()))
-        heads += [line for line in re.findall(r"(?m)^##+ .+$", old) if words & set(re.findall(r"\w+", line.lower()))]
-    if PurePath(path).suffix.lower() in (".ini", ".cfg", ".toml"):
-        words = set(re.findall(r"[\w.-]*\w", request.lower()))
-        named = [head for head in re.findall(r"(?m)^\[[^\]]+\]", old) if head.strip("[]").lower() in words]
-        heads += named if len(named) == 1 else []
-    heads = [head for head in heads if _section(old, head)]
-    if heads and all(_section(text, head) == _section(old, head) for head in heads):
-        missing.append(f"change in {heads[0]}")
+    missing += _unchanged_sections(request, path, text, old)
     defined = r"(?m)^\s*(?:def|class|function|func) (\w+)"
     missing += [
         f"removal of {name}" for name in re.findall(defined, old) if removes(request, name) and name in re.findall(defined, text)
@@ -573,6 +581,25 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
     if parts.quoted and PurePath(path).suffix.lower() in (".md", ".txt", ".rst"):
         missing += _misplacement(request, parts.quoted, text)
     return list(dict.fromkeys(missing))
+
+
+def _unchanged_sections(request: str, path: str, text: str, old: str) -> list[str]:
+    """The first section that the request names, if none of those has changed."""
+    heads = re.findall(r"\[[\w.-]+\]", request)
+    if (
+        path.endswith(".md")
+        and text.count("\n") > old.count("\n")
+        and not any(means(request, sense) for sense in ("remove", "rename", "rewrite", "at_end", "heading"))
+    ):
+        words = set(re.findall(r"\w{4,}", prose_of(request).lower()))
+        heads += [line for line in re.findall(r"(?m)^##+ .+$", old) if words & set(re.findall(r"\w+", line.lower()))]
+    if PurePath(path).suffix.lower() in (".ini", ".cfg", ".toml"):
+        words = set(re.findall(r"[\w.-]*\w", request.lower()))
+        named = [head for head in re.findall(r"(?m)^\[[^\]]+\]", old) if head.strip("[]").lower() in words]
+        heads += named if len(named) == 1 else []
+    heads = [head for head in heads if _section(old, head)]
+    is_same = heads and all(_section(text, head) == _section(old, head) for head in heads)
+    return [f"change in {heads[0]}"] if is_same else []
 
 
 def _section(text: str, head: str) -> str:
@@ -612,7 +639,7 @@ def missing_texts(request: str, text: str, old: str = "") -> list[str]:
         pieces = PLACEHOLDER.split(_plain(each)) if re.search("[a-z]", each) else [_plain(each)]
         if (
             each not in of_examples
-            and not _OF_ERROR.search(each)
+            and not (_OF_ERROR.search(each) or _COMMAND.match(each))
             and not all(piece in plain for piece in pieces)
             and not re.search(r"[*?{}<>]|\.\w{1,4}$", each)
         ):

@@ -30,11 +30,7 @@ def edit_places(path: str, old: str, request: str) -> tuple[str, str]:
     edited = edit_place(path, old, request)
     if edited is not None:
         return edited, ""
-    clauses = [
-        each
-        for each in re.split(r"(?:^|[\s,;:])(?:\d[.)]|[-*•])\s+|(?<=[.;!])\s+|(?<=[。；！])|\n+", request)
-        if re.search(r"\w", each)
-    ]
+    clauses = asked.clauses_of(request)
     text, rest = old, []
     for each in clauses if len(clauses) > 1 else ():
         edited = edit_place(path, text, each)
@@ -178,11 +174,11 @@ def related_classes(old: str, request: str) -> list[str]:
 
 def place_of_addition(old: str, request: str) -> tuple[int, str]:
     """Number of lines before an addition to prose, and how a new item of the list there begins; empty if there is no list."""
-    words = {word.lower() for word in re.findall(r"\w{3,}", request)}
+    words = {word.lower() for word in re.findall(r"\w[\w.]+\w", request)}
     lines, above, best = old.splitlines(), list[tuple[int, bool]](), (0, 0, len(old.splitlines()))
     heads = [(at, match) for at, line in enumerate(lines) if (match := re.match(r"(#+) +(.*)", line))]
     for place, (at, match) in enumerate(heads):
-        level, named = len(match[1]), bool(words & {word.lower() for word in re.findall(r"\w{3,}", match[2])})
+        level, named = len(match[1]), bool(words & {word.lower() for word in re.findall(r"\w[\w.]+\w", match[2])})
         above = [each for each in above if each[0] < level]
         above.append((level, named))
         end = next(
@@ -341,7 +337,7 @@ def _set_cell(old: str, request: str, parts: asked.AskedParts) -> str | None:
     return "\n".join(lines)
 
 
-def undocumented(old: str, request: str) -> list[str]:
+def functions_without_docstring(old: str, request: str) -> list[str]:
     """Functions that a request for docstrings means: those that it names, or all, if they have none."""
     tree, functions = tree_of(old), _functions(tree_of(old) or ast.Module([], []))
     if tree is None or not re.search("docstring", request, re.I) or asked.asked_parts(request).quoted:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.checks.asked_parts import RESULT_EXAMPLE
+from wolo.models.local.checks.asked_parts import result_examples
 from wolo.models.local.checks.code_check import definitions, has_effect, tree_of
 from wolo.models.local.checks.run_check import COMPARED, PROBE
 
@@ -100,7 +100,7 @@ def asked_examples(request: str, functions: Functions) -> list[tuple[str, str]]:
     """Arguments and results that the request gives for the only function, if that has one parameter."""
     if len(functions) != 1 or any(len(kinds) != 1 for kinds in functions.values()):
         return []
-    return [(argument, value.rstrip(".;:!?")) for argument, value in RESULT_EXAMPLE.findall(request)]
+    return result_examples(request)
 
 
 def is_same_code(one: str, other: str, names: Sequence[str]) -> bool:
