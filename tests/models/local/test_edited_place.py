@@ -8,11 +8,11 @@ from wolo.models.local.checks.asked_parts import asked_folder, clauses_of, missi
 from wolo.models.local.checks.edited_place import (
     annotation_problem,
     edit_places,
+    functions_without_docstring,
     is_about,
     keep_bodies,
     place_of_addition,
     stated_sentence,
-    functions_without_docstring,
     whole_lines,
     with_docstrings,
     without_demo,
