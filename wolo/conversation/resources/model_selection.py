@@ -359,6 +359,7 @@ def _to(access: ModelAccess, choice: ModelChoice, *, has_fallback: bool = False)
 def _over_network(
     access: ModelAccess, has_fallback: bool, certificates: Future[SSLContext] | None, choice: ModelChoice
 ) -> ModelClient:
+    from wolo.models.address import proxy_for
     from wolo.models.client import ClientOptions, HttpModelClient
     from wolo.models.http.http_transport import HttpTransport
     from wolo.models.http.tls import certificates_of
@@ -385,7 +386,7 @@ def _over_network(
             caches=access.key_caches,
             on_key=lambda key: access.secrets.learn(keys.request_secrets(replace(choice, api_key=key))),
         )
-    elif isinstance(transport, HttpTransport) and access.ahead is not None:
+    elif isinstance(transport, HttpTransport) and access.ahead is not None and not proxy_for(choice.base_url, os.environ):
         access.ahead.append(partial(transport.connect, choice.base_url))
 
     def open_plain(choice: ModelChoice) -> ModelClient:
@@ -401,7 +402,7 @@ def _over_network(
 
     if access.transport is None and driving.may_differ(choice):
         driven = driving.DrivenModelClient(choice, transport, cache, open_driver)
-        if access.ahead:  # it connects ahead, too
+        if access.ahead:  # it connects ahead, too: not through a proxy
             access.ahead.append(driven.look_ahead)
         return driven
     return open_plain(choice)

@@ -208,6 +208,8 @@ async def _search(
             num_ready = bisect_left(held, batch.end) if batch.end and bounds.seconds_left() else len(held)
             ready, held = ["/".join(each) for each in held[:num_ready]], held[num_ready:]
             for at in range(0, num_ready, MOST_HANDLES):
+                if at and not bounds.seconds_left():
+                    break
                 matching, _ = await asyncio.to_thread(text_files, start, ready[at : at + MOST_HANDLES])
                 left_s = bounds.seconds_left()
                 found = await find_hits(program, query, matching, start=start, processes=processes, timeout_s=left_s)
