@@ -23,7 +23,7 @@ GOALS = {
 """The last five count names: participles as functions, vague words, times without `_at` or `_s`, counts without `num_`."""
 MOST = {
     **GOALS,
-    **{"lines": 138_700, "functions per 1,000 lines of code": 84},
+    **{"lines": 138_800, "functions per 1,000 lines of code": 84},
 }
 """Limits on the way to the goals: what has been reached. Only lines grow, by what a capability needs."""
 VAGUE = {"found", "wanted", "given", "said", "told", "words", "standing"}

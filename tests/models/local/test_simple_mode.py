@@ -370,10 +370,10 @@ async def test_question_runs_no_command_with_effects(script: Script, command: st
 
 
 async def test_failed_command_is_no_answer(script: Script) -> None:
-    turn = await script.turn("How many lines has the program?", said("shell"), text("wc -l < gone"))
+    turn = await script.turn("How many lines has the program?", said("shell"), text("wc -l gone"))
     assert turn.ended.exit_code == 1
     assert turn.ended.error is not None
-    assert "`wc -l < gone` failed" in turn.ended.error.message
+    assert "`wc -l gone` failed" in turn.ended.error.message
 
 
 async def test_question_for_a_command_runs_none(script: Script) -> None:

@@ -35,7 +35,32 @@ def asked_move(request: str, names: ProjectNames, written: Sequence[str]) -> Mov
     source = source or next((path for path in named if path not in written[:1] and _imports(names.whole(path), name) is None), "")
     others = [path for path in named if path != source and not re.search(rf"\b{name}\b", names.whole(path))]
     target = written[0] if written else others[0] if len(others) == 1 else ""
-    return MovedName(name, source, target) if source and target else None
+    move = MovedName(name, source, target)
+    return move if source and target and (written or _is_complete(move, names)) else None
+
+
+def _is_complete(move: MovedName, names: ProjectNames) -> bool:
+    """Tells whether the moved code finds all that it uses, and whoever uses it can follow by `from … import …` alone."""
+    source, target = names.whole(move.source), names.whole(move.target)
+    tree, other = tree_of(source), tree_of(target)
+    if tree is None or other is None or [getattr(each, "name", "") for each in tree.body].count(move.name) != 1:
+        return False
+    moved = _code_of(source, move.name)
+    bound = {(alias.asname or alias.name).partition(".")[0] for node in _imports_for(source, moved) for alias in node.names}
+    rest, stem = _without_definition(source, move), PurePath(move.source).stem
+    folder = PurePath(move.source).parent
+    is_package = str(folder) == "." or names.exists(str(folder / "__init__.py"))
+    still_imports = rf"(?m)^\s*(?:from\s+\S*\b{stem}\s+import\b(?:\s*[*(]|.*\b{move.name}\b)|import\b.*\b{stem}\b)"
+    users = [names.whole(path) for path in names.programs if path not in (move.source, move.target)]
+    users = [text for text in users if re.search(rf"\b(?:{move.name}|{stem})\b", text)]
+    return (
+        undefined_names(parse_python(moved)) <= bound
+        and not (
+            f" import {move.name}\n" in rest
+            and (not is_package or re.search(rf"import\b.*\b{stem}\b|\b{stem}\s+import\b", target))
+        )
+        and not any(tree_of(text) is None or re.search(still_imports, _follow(text, move)) for text in users)
+    )
 
 
 def next_moved(request: str, names: ProjectNames, written: Sequence[str]) -> str:
@@ -58,44 +83,58 @@ def moved_text(request: str, names: ProjectNames, written: Sequence[str], path: 
         return _with_definition(old, names.whole(move.source), move.name)
     if path == move.source:
         return _without_definition(old, move)
+    return _follow(old, move)
+
+
+def _follow(text: str, move: MovedName) -> str:
     return re.sub(
-        rf"(?m)^from {re.escape(_module(move.source))} import ([^#\n]*)$", lambda each: _split_import(each[1], move), old
+        rf"(?m)^from {re.escape(_module(move.source))} import (\w[\w, ]*)$",
+        lambda each: _split_import(each[1], move) if move.name in re.split(", *", each[1]) else each[0],
+        text,
     )
 
 
 def _with_definition(old: str, source: str, name: str) -> str:
-    lines = source.splitlines()
-    first, last = span_of(definitions(parse_python(source))[name])
-    moved = "\n".join(lines[first - 1 : last])
-    needed = [line for line in _imports_for(source, moved) if line not in old]
-    known = old.splitlines()
-    at = imports_end(known, tree_of(old) or ast.Module([], []))
+    moved, known = _code_of(source, name), old.splitlines()
+    there = [ast.unparse(node) for node in parse_python(old).body]
+    needed = [line for node in _imports_for(source, moved) if (line := ast.unparse(node)) not in there]
+    at = imports_end(known, parse_python(old))
     gap = [""] * bool(needed and known[at : at + 1] != [""] and known)
     return "\n".join([*known[:at], *needed, *gap, *known[at:], *(["", ""] * bool(known or needed)), moved]) + "\n"
 
 
-def _imports_for(text: str, code: str) -> list[str]:
-    """Lines of the text that import what the code uses."""
-    used, lines = undefined_names(parse_python(code)), text.splitlines()
+def _code_of(text: str, name: str) -> str:
+    first, last = span_of(definitions(parse_python(text))[name])
+    return "\n".join(text.splitlines()[first - 1 : last])
+
+
+def _imports_for(text: str, code: str) -> list[ast.Import | ast.ImportFrom]:
+    """Imports of the text that the code uses."""
+    used = undefined_names(parse_python(code))
     return [
-        line
+        node
         for node in parse_python(text).body
         if isinstance(node, IMPORTS) and used & {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-        for line in lines[node.lineno - 1 : node.end_lineno]
     ]
 
 
 def _without_definition(old: str, move: MovedName) -> str:
-    lines = old.splitlines()
-    first, last = span_of(definitions(parse_python(old))[move.name])
-    of_moved = _imports_for(old, "\n".join(lines[first - 1 : last]))
-    rest = "\n".join([*lines[: first - 1], *lines[last:]])
-    still_used = _imports_for(old, "\n".join(line for line in rest.splitlines() if line not in of_moved))
-    rest = "\n".join(line for line in rest.splitlines() if line not in of_moved or line in still_used)
-    rest = re.sub(r"\n{4,}", "\n\n\n", rest).strip("\n") + "\n"
-    tree = tree_of(rest)
-    is_used = tree is not None and move.name in undefined_names(tree)
-    return f"from {_module(move.target)} import {move.name}\n{rest}" if is_used else rest
+    """The file without the definition and the imports that nothing else uses; it imports the name if it goes on using it."""
+    tree, lines = parse_python(old), old.splitlines()
+    moved, (first, last) = _code_of(old, move.name), span_of(definitions(tree)[move.name])
+    rest = [*lines[: first - 1], *[""] * (last - first + 1), *lines[last:]]
+    for node in _imports_for(old, moved):
+        begin, end = node.lineno - 1, node.end_lineno or node.lineno
+        words = {*re.findall(r"\w+", "\n".join([*rest[:begin], *rest[end:]]))}
+        if not words & {(alias.asname or alias.name).partition(".")[0] for alias in node.names}:
+            rest[begin:end] = ["\0"] * (end - begin)
+    text = re.sub(r"\n{4,}", "\n\n\n", "\n".join(line for line in rest if line != "\0")).strip("\n") + "\n"
+    kept = parse_python(text)
+    if move.name not in undefined_names(kept) and not re.search(rf"[\"']{move.name}[\"']", text):
+        return text
+    known = text.splitlines()
+    at = imports_end(known, kept)
+    return "\n".join([*known[:at], f"from {_module(move.target)} import {move.name}", *known[at:]]) + "\n"
 
 
 def _split_import(imported: str, move: MovedName) -> str:

@@ -64,7 +64,7 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
             order = replace(order, old=edited, request=rest or order.request)
         if names := edited_place.functions_without_docstring(order.old or "", order.request) if path.endswith(".py") else []:
             text = await _with_docstrings(step, order, names)
-            if not lost_content(path, old, text, step.request):
+            if not code_check.syntax_problem(path, text) and not lost_content(path, old, text, step.request):
                 return await step.response.call("write", {"path": path, "content": text})
         if is_addition(path, order.old or "", order.request):
             text = await added_lines(step, order)

@@ -81,6 +81,12 @@ _UNUSED: Final = re.compile(
     r"|n'est plus|inutile|personne|больше не|не нужн|никто|不再|没用|没有用|使わ|使って(?:い)?ない|不要|لم تعد|لا تستخدم",
     re.I,
 )
+_INNER: Final = re.compile(
+    r"import|variable|param|arg[ou]ment|comment|kommentar|comentario|docstring|\bline|zeile|línea|ligne|строк|переменн|импорт|параметр"
+    r"|аргумент|变量|変数|导入|参数|引数|注释|コメント|行|متغير|معامل",
+    re.I,
+)
+"""Parts of a definition."""
 _NOUN_CJK: Final = "(?:函数|方法|类|関数|メソッド|クラス)?"
 _INSTEAD: Final = re.compile(
     r"\b(?:instead(?: of)?|rather than|statt(?:dessen)?|anstelle von|en (?:lugar|vez) de|en su lugar|au lieu de|à la place"
@@ -401,8 +407,8 @@ def num_of(word: str, text: str) -> int:
     return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text))
 
 
-def removes(request: str, name: str) -> bool:
-    """Check whether the request removes the definition of this name, not something in it."""
+def removes(request: str, name: str, text: str = "") -> bool:
+    """Check whether the request removes the definition of this name, not something in it, from the text that has it."""
     latin, others = _STEMS["remove"]
     request = _FILE_NAME.sub(" _ ", request)
     place = rf"{_NOUN}|from|in|aus|von|de|del|du|dans|en|da|do|из|в|من"
@@ -410,10 +416,23 @@ def removes(request: str, name: str) -> bool:
     before = re.search(rf"(?<!\w)(?:{latin})\w*\s+(?:\S+\s+)?(?:{_NOUN}\s+)?\W?{name}{rest}", request, re.I)
     after = re.search(rf"(?<!\w){name}\W?\s?{_NOUN_CJK}を?(?:{others})", request, re.A)
     verb, please = rf"(?:{latin})\w*(?: of)?", r"(?:please|bitte|por favor|s.il \w+ pla\S+|per favore|пожалуйста)?"
-    it = _UNUSED.search(request) and re.search(
-        rf"(?<!\w){name}(?!\w).*?(?<!\w)(?:(?:{_IT}) {verb}|{verb}(?:-l[aeo]|[ -](?:{_IT})(?!\w)|\W*{please}\W*$))",
-        request,
-        re.I | re.S,
+    bound = {*re.findall(r"(?:\bimport |\bdef |\bclass |[(,] *|^ *)(\w+)", text, re.M)} - {name, *keyword.kwlist}
+    known = {*re.findall(r"\w+", request)} & bound
+    if (
+        before
+        and before[0][-1:].isalpha()
+        and re.match(rf"\W*(?:\w+\W+)?(?:__all__|{'|'.join(known) or '__all__'})(?!\w)", request[before.end() :])
+    ):
+        before = None  # only a use of it
+    is_alone = num_of(name, text) < 2 and not known and not _INNER.search(request)
+    it = (
+        is_alone
+        and _UNUSED.search(request)
+        and re.search(
+            rf"(?<!\w){name}(?!\w).*?(?<!\w)(?:(?:{_IT}) {verb}|{verb}(?:-l[aeo]|[ -](?:{_IT})(?!\w)|\W*{please}\W*$))",
+            request,
+            re.I | re.S,
+        )
     )
     return bool(before or after or it or re.search(rf"(?:{others})除?{_NOUN_CJK}\s?\W?{name}\W?(?:$|[。，,.])", request, re.A))
 
@@ -567,7 +586,9 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
     missing += _unchanged_sections(request, path, text, old)
     defined = r"(?m)^\s*(?:def|class|function|func) (\w+)"
     missing += [
-        f"removal of {name}" for name in re.findall(defined, old) if removes(request, name) and name in re.findall(defined, text)
+        f"removal of {name}"
+        for name in re.findall(defined, old)
+        if removes(request, name, old) and name in re.findall(defined, text)
     ]
     if PurePath(path).suffix.lower() in _PROGRAMS and means(request, "output"):  # a number may be computed: its output counts
         texts = [each for each in texts if each.startswith("“") and not EQUATION.fullmatch(each[1:-1])]

@@ -197,6 +197,8 @@ def tree_of(text: str) -> ast.Module | None:
 
 
 def parse_python(text: str) -> ast.Module:
+    if re.search("[\\x0b\\x0c\\x1c-\\x1e\\x85\\u2028\\u2029]", text):
+        raise ValueError("it has line breaks that Python does not count, such as a form feed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # do not show warnings about odd escapes
         tree = ast.parse(text)
@@ -216,7 +218,7 @@ def span_of(node: Definition) -> tuple[int, int]:
     return first, node.end_lineno or node.lineno
 
 
-def replace_node(text: str, node: ast.expr, new: str) -> str:
+def replace_node(text: str, node: ast.expr | ast.arg, new: str) -> str:
     """The text with other words for an expression; unchanged if it takes several lines."""
     lines = text.encode().splitlines(keepends=True)
     if node.lineno == node.end_lineno:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import copy
 import json
+import keyword
 import re
 from pathlib import PurePath
 from typing import Final
@@ -11,17 +13,24 @@ from typing import Final
 from wolo.models.local.checks import asked_parts as asked
 from wolo.models.local.checks.code_check import (
     FUNCTIONS,
+    IMPORTS,
     definitions,
+    has_effect,
+    imports_end,
     parse_python,
     replace_node,
     span_of,
     syntax_problem,
     tree_of,
+    undefined_names,
 )
 from wolo.models.local.checks.kept_content import PROSE_SUFFIXES, apply_rename, asked_rename
 
 DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
 RELATED_LINES: Final = 60
+MOST_CLAUSES: Final = 12
+"""Of a request that is done clause by clause."""
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 _LITERALS: Final = re.compile(r"(?<![\w.])(?:true|false|null|None|True|False)(?![\w.])")
 
 
@@ -32,7 +41,7 @@ def edit_places(path: str, old: str, request: str) -> tuple[str, str]:
         return edited, ""
     clauses = asked.clauses_of(request)
     text, rest = old, []
-    for each in clauses if len(clauses) > 1 else ():
+    for each in clauses if 1 < len(clauses) <= MOST_CLAUSES else ():
         edited = edit_place(path, text, each)
         text = edited or text
         rest += [] if edited not in (None, old) else [each]
@@ -43,7 +52,7 @@ def edit_place(path: str, old: str, request: str) -> str | None:
     """The file after a change that the request states in full; None: a model has to write it."""
     suffix, parts = PurePath(path).suffix.lower(), asked.asked_parts(request)
     suffix = ".env" if PurePath(path).name.startswith(".env") else suffix
-    if suffix == ".csv" and (changed := _set_cell(old, request, parts)):
+    if suffix == ".csv" and not asked.means(request, "remove") and (changed := _set_cell(old, request, parts)):
         return changed
     is_list = suffix == ".csv" or PurePath(path).name.startswith((".", "requirements"))
     if rename := asked_rename(request, old):
@@ -86,12 +95,12 @@ def _change_definition(old: str, request: str) -> str | None:
     """A Python file without the definition that the request removes, or with the docstring or parameter that it states."""
     quoted, lines = asked.asked_parts(request).quoted, old.splitlines()
     for name, node in definitions(parse_python(old)).items() if not syntax_problem("a.py", old) else ():
-        (first, last), body = span_of(node), node.body[0].lineno - 1
-        if asked.removes(request, name):
+        first, last = span_of(node)
+        if asked.removes(request, name, old):
             return re.sub(r"\n{4,}", "\n\n\n", "\n".join([*lines[: first - 1], *lines[last:]]).strip("\n") + "\n")
-        if re.search("docstring", request, re.I) and asked.num_of(name, request) and len(quoted) == 1 and body >= node.lineno:
-            begin = f'{" " * node.body[0].col_offset}"""'
-            return None if ast.get_docstring(node) else "\n".join([*lines[:body], f'{begin}{quoted[0]}"""', *lines[body:], ""])
+        if re.search("docstring", request, re.I) and asked.num_of(name, request) and len(quoted) == 1:
+            documented = with_docstrings(old, {name: quoted[0]})
+            return documented if documented.splitlines() != lines else None
         if isinstance(node, ast.FunctionDef) and asked.num_of(name, request) and (changed := _add_parameter(old, node, request)):
             return changed
     return None
@@ -99,23 +108,34 @@ def _change_definition(old: str, request: str) -> str | None:
 
 def _add_parameter(old: str, node: ast.FunctionDef, request: str) -> str | None:
     """The function with the parameter that the request names, whose default is the only such value in the body."""
-    match, known = asked.NEW_PARAMETER.search(request), {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    match, inside = asked.NEW_PARAMETER.search(request), [each for each in ast.walk(node) if not isinstance(each, ast.keyword)]
+    known = {getattr(each, "arg", None) or getattr(each, "id", None) for each in inside}
     name = next(filter(None, match.groups()), "") if match else ""
     numbers, quoted = asked.asked_parts(request).numbers, [each for each in asked.asked_parts(request).quoted if each != name]
     values = [*numbers, *_LITERALS.findall(request), *map(repr, quoted)]
     if not name or name in known or len(values) != 1 or node.args.vararg or node.args.kwonlyargs or node.args.kwarg:
         return None
-    places = [
-        each
-        for each in ast.walk(node)
-        if isinstance(each, ast.Constant) and repr(each.value) == values[0] and each not in node.args.defaults
-    ]
-    if len(places) != 1:
+    inner, parts = [each for line in node.body for each in ast.walk(line)], list[ast.AST]()
+    for each in inner:  # texts around braces, patterns, and positions are no values
+        parts += ast.walk(each) if isinstance(each, ast.JoinedStr) else [each.slice] if isinstance(each, ast.Subscript) else []
+        parts += ast.walk(each.pattern) if isinstance(each, ast.match_case) else []
+    parts += [node.body[0].value] if isinstance(node.body[0], ast.Expr) else []
+    places = [each for each in inner if isinstance(each, ast.Constant) and repr(each.value) == values[0]]
+    own = node.args.args
+    if len(places) != 1 or places[0] in parts or node.args.posonlyargs or keyword.iskeyword(name):
         return None
     text = replace_node(old, places[0], name)
-    head = re.compile(rf"(def {node.name}\([^()]*?),?\s*\)")
-    comma = ", " if node.args.args else ""
-    return head.sub(lambda each: f"{each[1]}{comma}{name}={values[0]})", text, count=1)
+    if own:
+        ends: list[ast.arg | ast.expr] = [*own, *node.args.defaults]
+        last = max(ends, key=lambda each: (each.end_lineno or 0, each.end_col_offset or 0))
+        return (
+            None
+            if last.lineno != last.end_lineno
+            else replace_node(text, last, f"{ast.get_source_segment(old, last)}, {name}={values[0]}")
+        )
+    lines = text.splitlines(keepends=True)
+    lines[node.lineno - 1] = re.sub(r"\(\s*\)", f"({name}={values[0]})", lines[node.lineno - 1], count=1)
+    return "".join(lines)
 
 
 def keep_bodies(old: str, new: str, request: str) -> str:
@@ -124,18 +144,41 @@ def keep_bodies(old: str, new: str, request: str) -> str:
     before, after = tree_of(old), tree_of(new)
     if not (is_typed or is_told) or before is None or after is None:
         return new
-    known, lines = _functions(after), old.splitlines()
-    for name, node in sorted(_functions(before).items(), key=lambda item: -item[1].lineno):
+    known, lines, own = _functions(after), old.splitlines(), new.splitlines()
+    sentences = {name: text.splitlines()[0] for name, node in known.items() if is_told and (text := ast.get_docstring(node))}
+    for name, node in sorted(_functions(before).items(), key=lambda item: -item[1].lineno) if is_typed else ():
         other = known.get(name)
-        if other is None or (is_typed and [each.arg for each in other.args.args] != [each.arg for each in node.args.args]):
+        if other is None or type(other) is not type(node) or _bare_arguments(other) != _bare_arguments(node):
             continue
-        body, own = node.body[0].lineno - 1, new.splitlines()
-        if is_told and (text := ast.get_docstring(other)) and not ast.get_docstring(node) and body >= node.lineno:
-            lines[body:body] = [f'{" " * node.body[0].col_offset}"""{text.splitlines()[0]}"""']
-        elif is_typed and other.body[0].lineno > other.lineno:
-            lines[node.lineno - 1 : body] = own[other.lineno - 1 : other.body[0].lineno - 1]
-    imports = [line for line in new.splitlines() if line.startswith("from typing import") and line not in lines]
-    return "\n".join([*imports, *([""] * bool(imports)), *lines]) + "\n"
+        (begin, end), (first, last) = _head(lines, node), _head(own, other)
+        if end > begin and last > first and "#" not in "".join(lines[begin:end]):
+            lines[begin:end] = own[first:last]
+    there = {ast.unparse(each) for each in before.body}
+    fresh = [
+        text for each in after.body if isinstance(each, IMPORTS) and (text := ast.unparse(each)) not in there and "typing" in text
+    ]
+    at = imports_end(lines, before)
+    text = "\n".join([*lines[:at], *fresh, *([""] * bool(fresh and not at)), *lines[at:]]) + "\n"
+    return with_docstrings(text, sentences) if sentences else text
+
+
+def _bare_arguments(node: Function) -> str:
+    """Parameters with their defaults, without annotations."""
+    arguments = copy.deepcopy(node.args)
+    for each in ast.walk(arguments):
+        if isinstance(each, ast.arg):
+            each.annotation = None
+    return ast.unparse(arguments)
+
+
+def _head(lines: list[str], node: Function) -> tuple[int, int]:
+    """Lines of a function up to its colon, from 0; none where its body begins on the last of them."""
+    end = min([node.body[0].lineno, *(each.lineno for each in getattr(node.body[0], "decorator_list", ()))]) - 1
+    if lines[end][: len(lines[end]) - len(lines[end].lstrip())] != lines[end].encode()[: node.body[0].col_offset].decode():
+        return 0, 0
+    while end > node.lineno and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
+        end -= 1
+    return node.lineno - 1, end
 
 
 def annotation_problem(text: str, request: str) -> str:
@@ -156,8 +199,8 @@ def annotation_problem(text: str, request: str) -> str:
     return ""
 
 
-def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
-    return {each.name: each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)}
+def _functions(tree: ast.Module) -> dict[str, Function]:
+    return {each.name: each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def related_classes(old: str, request: str) -> list[str]:
@@ -261,7 +304,7 @@ def _exchange(old: str, exchange: tuple[str, str], request: str) -> str | None:
     best = [at for at in points if points[at] == max(points.values())]
     for at in best:
         lines[at] = re.sub(rf"(?<!\w){re.escape(exchange[0])}(?!\w)", lambda _: exchange[1], lines[at], count=1)
-    return "\n".join(lines) if len(best) == 1 else None
+    return "\n".join(lines) if len(best) == 1 and asked.num_of(exchange[0], old.split("\n")[best[0]]) == 1 else None
 
 
 def _set_result(old: str, request: str) -> str | None:
@@ -277,21 +320,30 @@ def _set_result(old: str, request: str) -> str | None:
 
 def _set_value(suffix: str, old: str, request: str, parts: asked.AskedParts) -> str | None:
     """One key or constant gets the only value that the request gives."""
-    names = asked.mentioned_names(request)
-    pattern = (
-        r"^([A-Z_][A-Z0-9_]*)( *(?::[^=\n]+)?= *)(.+)$"
-        if suffix == ".py"
-        else r"^( *(?:export )?[\"']?)([\w-]+)([\"']? *[:=] *)(.+)$"
-    )
-    lines, places = old.split("\n"), []
-    for at, line in enumerate(lines):
-        match = re.match(pattern, line)
-        if match and match[1 if suffix == ".py" else 2] in names:
-            places.append((at, match))
-    keys = {match[1 if suffix == ".py" else 2] for _, match in places}
-    if len(places) > 1 and len(keys) == 1:
-        words = set(re.findall(r"[\w-]+", request.lower()))
-        places = [(at, match) for at, match in places if words & {*_owners(lines, at)}]
+    lines, names, places = old.split("\n"), asked.mentioned_names(request), list[tuple[int, str, str]]()
+    if suffix == ".py":
+        for node in (tree_of(old) or ast.Module([], [])).body:
+            target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+            value = getattr(node, "value", None)
+            if isinstance(target, ast.Name) and target.id.isupper() and target.id in names and isinstance(value, ast.expr):
+                if value.lineno != value.end_lineno or isinstance(node, ast.AugAssign):
+                    return None
+                row = lines[value.lineno - 1].encode()
+                places.append((value.lineno - 1, target.id, row[: value.col_offset].decode()))
+    else:
+        for at, line in enumerate(lines):
+            match = re.match(r"^( *(?:export )?[\"']?)([\w-]+)([\"']? *[:=] *)(?=\S)", line)
+            if match and match[2] in names:
+                places.append((at, match[2], match[0]))
+    keys = {key for _, key, _ in places}
+    if suffix != ".py" and len(keys) == 1:
+        words = {*re.findall(r"[\w-]+", request.lower())} - {key.lower() for key in keys}
+        heads = re.findall(r"(?m)^ *(?:\[+([^\]\n]+)\]|[\"']?([\w-]+)[\"']? *: *\{?$)", old.lower())
+        if len(places) > 1 or words & {word for head in heads for each in head for word in re.findall(r"[\w-]+", each)}:
+            owned = [place for place in places if words & {*_owners(lines, place[0])}]
+            if not owned:
+                return None  # it is in another section
+            places = owned
     values = [
         *parts.numbers,
         *_LITERALS.findall(request),
@@ -299,15 +351,18 @@ def _set_value(suffix: str, old: str, request: str, parts: asked.AskedParts) -> 
     ]
     if len(places) != 1:
         return _add_entry(suffix, old, parts, request) if not places and suffix in DATA else None
-    at, match = places[0]
-    value = match.groups()[-1].rstrip()
-    tail = re.search(r"(,?\s*(?:[#;].*)?)$", value) if suffix != ".py" else re.search(r"(\s*(?:  #.*)?)$", value)
-    before = value[: len(value) - len(tail[1])] if tail else value
-    values = [each for each in dict.fromkeys(values) if each != before.strip("\"'")]
-    if len(values) != 1 or before[:1] in "[{" or before.startswith(('"""', "'''")):
+    at, _, begin = places[0]
+    is_strict = suffix in (".json", ".toml")
+    plain = r"[-+\w.:]+" if is_strict else r"[^\s\"'\[{|>&*!#;][^\n]*?" if suffix != ".py" else r"[^\n]+?"
+    value = re.fullmatch(
+        rf"(\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|{plain})(\s*{',?' * is_strict}\s*(?:(?<=\s)[#;].*)?)",
+        lines[at][len(begin) :],
+    )
+    values = [each for each in dict.fromkeys(values) if value and each != value[1].strip("\"'")]
+    if not value or len(values) != 1:
         return None
-    written = _in_style(values[0], before, suffix)
-    lines[at] = "".join(match.groups()[:-1]) + written + (tail[1] if tail else "")
+    written = _in_style(values[0], value[1], suffix)
+    lines[at] = begin + written + value[2]
     return "\n".join(lines)
 
 
@@ -331,8 +386,9 @@ def _set_cell(old: str, request: str, parts: asked.AskedParts) -> str | None:
     values = [each for each in (*parts.numbers, *parts.quoted, *parts.marked) if each not in own]
     if len(set(values)) != 1:
         return None
+    value = '"' + values[0].replace('"', '""') + '"' if re.search(rf'["{mark}]', values[0]) else values[0]
     before = lines[rows[0]].split(mark)
-    before[columns[0]] = before[columns[0]].replace(own[columns[0]], values[0]) if own[columns[0]] else values[0]
+    before[columns[0]] = before[columns[0]].replace(own[columns[0]], value) if own[columns[0]] else value
     lines[rows[0]] = mark.join(before)
     return "\n".join(lines)
 
@@ -350,9 +406,11 @@ def with_docstrings(old: str, sentences: dict[str, str]) -> str:
     """The file with these docstrings, by the names of the functions."""
     lines = old.splitlines()
     for name, node in sorted(_functions(tree_of(old) or ast.Module([], [])).items(), key=lambda item: -item[1].lineno):
-        body = node.body[0].lineno - 1
-        if name in sentences and body >= node.lineno:
-            lines.insert(body, f'{" " * node.body[0].col_offset}"""{sentences[name]}"""')
+        _, end = _head(lines, node)
+        if name in sentences and end and not ast.get_docstring(node):
+            text = re.sub(r'"""|"$', "'", sentences[name].replace("\\", "\\\\"))
+            body = lines[node.body[0].lineno - 1]
+            lines.insert(end, f'{body[: len(body) - len(body.lstrip())]}"""{text}"""')
     return "\n".join(lines) + "\n"
 
 
@@ -364,10 +422,11 @@ def without_demo(text: str) -> str:
         return text
     last = max(node.end_lineno or 0 for node in defined)
     behind = [node for node in tree.body if node.lineno > last]
-    is_demo = bool(behind) and not any(
-        isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom) for node in behind
+    cut = "\n".join(text.splitlines()[:last]) + "\n"
+    is_demo = has_effect(ast.Module(behind, [])) and not any(
+        isinstance(node, IMPORTS) for each in behind for node in ast.walk(each)
     )
-    return "\n".join(text.splitlines()[:last]) + "\n" if is_demo else text
+    return cut if is_demo and (library := tree_of(cut)) and undefined_names(library) <= undefined_names(tree) else text
 
 
 def _owners(lines: list[str], at: int) -> list[str]:
@@ -385,9 +444,12 @@ def _owners(lines: list[str], at: int) -> list[str]:
 def _in_style(value: str, before: str, suffix: str) -> str:
     """The value, quoted where the old one was, or where the format needs it."""
     if before[:1] in ("'", '"') and before[:1] == before[-1:]:
-        return before[0] + value.replace(before[0], f"\\{before[0]}") + before[0]
+        if "\\" not in value and before[0] not in value:
+            return before[0] + value + before[0]
+        return json.dumps(value, ensure_ascii=False)
     is_plain = re.fullmatch(r"-?\d+(?:\.\d+)?|true|false|null|None|True|False", value)
-    return json.dumps(value, ensure_ascii=False) if not is_plain and suffix in (".json", ".toml", ".py") else value
+    needs_quotes = suffix in (".json", ".toml", ".py") or re.search(r": |:$| #|^\W", value if suffix in (".yaml", ".yml") else "")
+    return json.dumps(value, ensure_ascii=False) if not is_plain and needs_quotes else value
 
 
 def _add_entry(suffix: str, old: str, parts: asked.AskedParts, request: str) -> str | None:
@@ -399,8 +461,8 @@ def _add_entry(suffix: str, old: str, parts: asked.AskedParts, request: str) -> 
     value = json.dumps(values[0], ensure_ascii=False) if values[0] in parts.quoted else values[0]
     if suffix == ".json":
         return _add_to_object(old, f'"{keys[0]}": {value}', request)
-    is_flat = suffix in (".ini", ".cfg", ".env") or not re.search(r"^\s*\[|^\s+\S", old, re.M)
-    if not is_flat or (suffix == ".ini" and old.count("\n[") + old.startswith("[") > 1):
+    is_flat = suffix in (".ini", ".cfg", ".env") or not re.search(r"^\s*\[|^\s+\S|^- ", old, re.M)
+    if not is_flat or (suffix in (".ini", ".cfg") and old.count("\n[") + old.startswith("[") > 1):
         return None
     mark = ": " if suffix in (".yaml", ".yml") else "=" if suffix == ".env" or not re.search(r"\w = ", old) else " = "
     return f"{old.rstrip()}\n{keys[0]}{mark}{values[0] if suffix in ('.ini', '.cfg', '.env') else value}\n"
@@ -423,7 +485,7 @@ def _add_to_object(old: str, entry: str, request: str) -> str | None:
     if end == at:
         return None
     if end > at + 1:
-        lines[end - 1] += ","
+        lines[end - 1] = f"{lines[end - 1].rstrip()},"
     return "\n".join([*lines[:end], f"{inner}{entry}", *lines[end:]]) + "\n"
 
 

@@ -44,7 +44,7 @@ def lost_content(path: str, old: str, new: str, request: str) -> str:
         elif suffix in (".yaml", ".yml"):
             lost = _lost_entries(dict(_yaml_entries(old)), dict(_yaml_entries(new)), request, swap)
         elif suffix in PROSE_SUFFIXES:
-            lost = _lost_lines(old, new, request)
+            lost = _lost_lines(old, new, request, is_table=suffix not in (".md", ".txt", ".rst"))
         else:
             named = [next(filter(None, each)) for each in _DEFINED.findall(old)]
             lost = [
@@ -143,16 +143,17 @@ def _lost_entries(before: dict[str, Any], after: dict[str, Any], request: str, s
     return lost
 
 
-def _lost_lines(old: str, new: str, request: str) -> list[str]:
+def _lost_lines(old: str, new: str, request: str, *, is_table: bool) -> list[str]:
     """Lines of prose that are gone; one that holds a name, quote or number of the request may have been changed."""
     kept = [line.strip() for line in new.splitlines() if line.strip()]
     parts = asked_parts(request)
     meant = [part for part in (*parts.quoted, *parts.numbers, *parts.names) if part]
+    words = mentioned_names(request)
     lost = []
     for line in (each.strip() for each in old.splitlines() if each.strip()):
         if line in kept:
             kept.remove(line)
-        elif not any(part in line for part in meant) or (
+        elif not (any(part in line for part in meant) or (is_table and words & {*re.findall(r"\w+", line)})) or (
             not means(request, "remove") and not difflib.get_close_matches(line, kept, 1, ALIKE)
         ):
             lost.append(f"the line “{line[:40]}”")

@@ -64,8 +64,13 @@ _HOW_TO: Final = re.compile(
 """Questions for a way to do something, which running a command would not answer."""
 _SHOWING: Final = re.compile(
     r"(?:ls|cat|head|tail|pwd|echo|printf|grep|rg|find|wc|which|type|file|stat|tree|diff|date$|df|du|free|uptime|uname|ps|id|whoami|lsof|sort|uniq|cut|nl"
-    r"|git (?:status|log|diff|show|blame|ls-files|remote -v|branch(?: -[avr]+)?$))(?![\w-])"
+    r"|git (?:status|log|diff|show|blame|ls-files|remote -v$|branch(?: -[avr]+)?$))(?![\w-])"
 )
+_ACTING: Final = re.compile(
+    r"[<>&;$`{\\\r\n]|[\"']-|\w[\"']{2}\w|\s-(?:o|O|R\b|C\b|[Ii]\b|s\b|set?\b|delete|exec|ok|fprint|fls)|\b(?:file|tree|sort)\s.*-\w*[CoR]"
+    r"|\s--(?:ou|comp|pre|host|ext|textconv|set|follow|open)|\buniq\s+[^-\s]\S*\s+\S|\btail\b.*\s-\w*[fF]|/dev/"
+)
+"""Redirections, further commands, quotes that hide an option, and options that write, run a program or never end."""
 _READING: Final = "read grep glob todo ask present_plan fetch web_search skill find_tools expand_message remember"
 
 
@@ -109,8 +114,7 @@ def is_about_words(request: str) -> bool:
 
 def is_harmless(command: str) -> bool:
     """Tells whether a command, or a chain of pipes, only shows something: what may answer a question."""
-    is_more = re.search(r"[>&;$`\n]|\s--?(?:o|output|delete|exec\w*|ok\w*|fprint\w*|fls|set?|[Ii])\b", command)
-    return not is_more and all(_SHOWING.match(each.strip()) for each in command.split("|"))
+    return not _ACTING.search(command) and all(_SHOWING.match(each.strip()) for each in command.split("|"))
 
 
 def was_done(work: Work, calls: Iterable[ToolPart]) -> bool:

@@ -27,7 +27,10 @@ _PURE: Final = re.compile(
     "|heapq|__future__|dataclasses|abc|enum|copy"
 )
 """Modules whose functions only calculate."""
-_UNSAFE: Final = re.compile("open|exec|eval|input|compile|breakpoint|exit|quit|globals|setattr|delattr|__import__|memoryview")
+_UNSAFE: Final = re.compile(
+    "open|exec|eval|input|compile|breakpoint|exit|quit|globals|locals|vars|[gs]etattr|delattr|memoryview|attrgetter|methodcaller"
+    "|_?sys|_?os|io|codecs|modules|builtins|__(?!name__).*"
+)
 _KINDS: Final = {
     "number": r"int|float|n|num|number|count|size|width|height|length|age|year|index|limit|factor|amount|price|[abcxykm]",
     "text": r"str|s|st|string|text|word|name|line|char\w*|sentence|phrase|prefix|suffix|sep|title|message|msg|t",
@@ -85,9 +88,7 @@ def _only_calculates(tree: ast.Module) -> bool:
                 return False
             case ast.ImportFrom(module=module) if not _PURE.fullmatch((module or "").partition(".")[0]):
                 return False
-            case ast.Name(id=name) if _UNSAFE.fullmatch(name):
-                return False
-            case ast.Attribute(attr=name) if name.startswith("__"):
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.alias(name=name) if _UNSAFE.fullmatch(name):
                 return False
             case ast.While(test=ast.Constant()):
                 return False
