@@ -37,7 +37,7 @@ from wolo.tools.toolbox import Toolbox
 from wolo.workspace.checkpoints.tracker import FileTracker
 from wolo.workspace.files.file_reading import FileLedger
 from wolo.workspace.processes.output_capture import CapturedOutput
-from wolo.workspace.processes.process_runner import Processes
+from wolo.workspace.processes.process_runner import Processes, ProgramStart
 from wolo.workspace.root import Workspace
 
 RULES = ("shell:pytest *", "shell:git push *", "shell:npm run build")
@@ -100,16 +100,10 @@ async def command_cost(work: Path, sandbox: Sandbox | None) -> tuple[float, floa
     for _ in range(30):
         begun = time.perf_counter()
         made = sandbox.wrap(argv, work) if sandbox else SandboxedCommand(argv)
-        await processes.run(
-            made.argv,
-            cwd=work,
-            env=env,
-            timeout_s=60,
-            printed=CapturedOutput(),
-            pass_fds=made.pass_fds,
-            cleanup=made.cleanup,
-            is_alone=made.is_alone,
+        start = ProgramStart(
+            argv=made.argv, cwd=work, env=env, pass_fds=made.pass_fds, cleanup=made.cleanup, is_alone=made.is_alone
         )
+        await processes.run(start, 60, CapturedOutput())
         if made.has_begun():  # otherwise a socket that it hides has just gone
             spent.append(time.perf_counter() - begun)
     processes.close_all()

@@ -23,7 +23,7 @@ from wolo.tools.background.background_jobs import BackgroundJobs, Job
 from wolo.tools.shell import ShellArgs
 from wolo.tools.tool_values import CallResult
 from wolo.workspace.processes.output_capture import CapturedOutput
-from wolo.workspace.processes.process_runner import Processes
+from wolo.workspace.processes.process_runner import Processes, ProgramStart
 
 
 def jobs_of(harness: ToolHarness) -> BackgroundJobs:
@@ -212,7 +212,7 @@ async def test_detached_job_continues_with_output_beyond_wolo(harness: ToolHarne
     harness.put("go", "")
     await until(lambda: path.read_bytes().endswith(b"x\ntwo\n") or path.read_bytes().endswith(b"xtwo\n"))
     next_one = Processes(harness.folder / "commands")
-    await next_one.run(["true"], cwd=harness.root, env={}, timeout_s=5, printed=CapturedOutput())
+    await next_one.run(ProgramStart(argv=["true"], cwd=harness.root, env={}), 5, CapturedOutput())
     next_one.close_all()
     assert len(alive(n)) == 1
     assert len(list((harness.folder / "commands").iterdir())) == 1
