@@ -117,7 +117,7 @@ async def test_call_with_unknown_effects_does_not_run(harness: AgentHarness) -> 
     assert turn.ended.exit_code == 0
 
 
-async def test_file_replaced_by_a_link_after_the_answer_is_not_printed(harness: AgentHarness, tmp_path: Path) -> None:
+async def test_file_that_becomes_a_link_is_not_printed(harness: AgentHarness, tmp_path: Path) -> None:
     Path("notes").write_text("mine")
     (tmp_path / "outside").write_text("not mine")
 

@@ -71,7 +71,7 @@ def test_certain_change_keeps_what_is_beside_it(path: str, old: str, request_: s
     assert not lost_content(path, old, new, request_)
 
 
-def test_type_hints_keep_defaults_comments_and_the_first_lines() -> None:
+def test_type_hints_keep_defaults_and_comments() -> None:
     old = "from __future__ import annotations\n\n\ndef get(x, y=2):\n    # why\n    return x\n"
     typed = "from typing import Any\nfrom __future__ import annotations\n\n\ndef get(x: Any, y: int = {}) -> Any:\n    return x\n"
     typed = typed.replace(
@@ -130,7 +130,7 @@ def test_plain_look_is_harmless() -> None:
 @pytest.mark.parametrize(
     "body", ["typing.sys.exit()", "__builtins__", "operator.attrgetter('x')", "getattr(a, 'x')", "vars(a)", "json.codecs"]
 )
-def test_code_that_may_reach_the_system_is_not_compared(body: str) -> None:
+def test_code_reaching_the_system_is_not_compared(body: str) -> None:
     assert not compared_functions(f"import json, operator, typing\n\n\ndef get(a):\n    return {body}\n", "")
 
 
@@ -152,7 +152,7 @@ AREA = "def area(r):\n    return 1\n"
         {"a.py": f"import os\n\x0c\n{AREA}", "b.py": "X = 1\n"},
     ],
 )
-def test_move_that_others_cannot_follow_is_left_to_the_model(tmp_path: Path, files: dict[str, str]) -> None:
+def test_move_nobody_can_follow_is_left(tmp_path: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert next_moved("Move area from a.py to b.py.", list_names(tmp_path), ()) == ""
