@@ -1,4 +1,4 @@
-"""Tasks for local models, judged by running what was made: wolo in every driving mode, and peers on the same server.
+"""Measures how many small tasks wolo, in each driving mode, and other agents solve with a local model; the results are run.
 
 `python benchmarks/local_tasks.py --model qwen2.5-coder-0.5b --agents wolo,pi --seeds 0-35` serves the embedded model with
 llama.cpp and asks every agent the same. `--embedded` leaves the server out. Seed and temperature of requests are set on

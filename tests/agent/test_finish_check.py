@@ -18,7 +18,7 @@ from wolo.models.tokens import BYTES_PER_TOKEN
 from wolo.tools.background.background_jobs import Job, JobEnd
 from wolo.tools.tool import UserRun
 
-ROOT = Path("/work")
+ROOT = Path("/repo")
 
 
 def edit(path: str = "src/a.py", *, kind: str = "changed") -> ToolPart:
@@ -30,7 +30,7 @@ def edit(path: str = "src/a.py", *, kind: str = "changed") -> ToolPart:
 
 def sh(command: str, code: int | None = 0, *paths: str, output: str = "", outcome: Outcome | None = None) -> ToolPart:
     """A command that ended with this code and changed these files."""
-    metadata: dict[str, Any] = {EXIT_CODE: code} | ({CHANGED: {"changed": [f"/work/{path}" for path in paths]}} if paths else {})
+    metadata: dict[str, Any] = {EXIT_CODE: code} | ({CHANGED: {"changed": [f"/repo/{path}" for path in paths]}} if paths else {})
     if outcome in ("denied_by_person", "denied_by_rule"):
         metadata = {}
     outcome = outcome or ("ok" if code == 0 else "error")
@@ -46,7 +46,7 @@ def job(command: str) -> ToolPart:
 
 def task(work: WorkCheck, *paths: str) -> ToolPart:
     fields = {"status": work.status, "command": work.command, "exit_code": work.exit_code, "unread": work.unread}
-    changed = {CHANGED: {"changed": [f"/work/{path}" for path in paths]}} if paths else {}
+    changed = {CHANGED: {"changed": [f"/repo/{path}" for path in paths]}} if paths else {}
     return ToolPart(tool="task", outcome="ok", metadata={TASK: {"agent": "general", FINISH: fields}, **changed})
 
 

@@ -105,8 +105,12 @@ async def test_unused_connection_is_closed_with_its_transport() -> None:
 
 
 async def test_transport_closes_while_it_connects() -> None:
-    async with listening() as listener, transport_of() as transport:
-        transport.connect(listener.url)
+    async with listening() as listener:
+        async with transport_of() as transport:
+            transport.connect(listener.url)
+            (connecting,) = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.wait([connecting], timeout=30)
+        assert connecting.cancelled()
 
 
 async def test_connection_closed_before_the_request_is_replaced() -> None:
