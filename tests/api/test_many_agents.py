@@ -103,6 +103,7 @@ async def run_next(provider: ProviderServer, session: str | None = "memory") -> 
 async def test_next_agent_looks_up_nothing(provider: ProviderServer) -> None:
     await run_next(provider)
     assert [asked.path for asked in provider.looked_up] == ["/v1/models"]
+    assert provider.num_connections == 2  # a page that is missing closes its own
     await run_next(provider)
     assert len(provider.looked_up) == 1
 

@@ -98,7 +98,10 @@ class Recorder:
                     self._start_timer()
             case events.TurnStarted(prompt=prompt):
                 asyncio.get_running_loop().call_soon(self._prepare)
-                await self.save(MessageEntry(message=prompt))
+                try:
+                    await self.save(MessageEntry(message=prompt))
+                finally:
+                    self.ahead = []  # the question follows, and does what is left
             case events.RequestStarted():
                 await self._save_waiting()
                 self._begin_attempt()
