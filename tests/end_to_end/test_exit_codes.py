@@ -168,7 +168,8 @@ def test_signal_ends_the_run_with_the_session_whole(provider: ProviderServer, nu
 def test_signal_before_the_turn_sets_the_exit_status(format: str) -> None:
     argv = [sys.executable, "-m", "wolo", "--output-format", format, "-p", "--base-url", "http://127.0.0.1:1/v1", "-m", "m"]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        wait_for(lambda: catches(process.pid, signal.SIGTERM))  # it reads its prompt from a pipe nobody writes to
+        while not catches(process.pid, signal.SIGTERM):
+            pass  # looked at without pause: what is imported from here on takes some milliseconds
         process.send_signal(signal.SIGTERM)
         stdout, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (143, b"")
@@ -176,6 +177,29 @@ def test_signal_before_the_turn_sets_the_exit_status(format: str) -> None:
         assert stdout == b""
     else:
         assert (json.loads(stdout)["subtype"], json.loads(stdout)["exit_code"]) == ("error_interrupted", 143)
+
+
+SIGNALLED_WHILE_IT_PARSES = """
+import os, signal, sys
+from wolo.__main__ import main
+
+def send(frame, event, argument):
+    if frame.f_code.co_name == "parse" and frame.f_code.co_filename.endswith("options.py"):
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+sys.argv = ["wolo", *sys.argv[1:]]
+sys.setprofile(send)
+main()
+"""
+
+
+@pytest.mark.parametrize(("argv", "has_result"), [(("--json", "go"), True), (("sessions", "list", "--json"), False)])
+def test_signal_while_parsing_ends_with_a_result(argv: tuple[str, ...], has_result: bool) -> None:
+    command = [sys.executable, "-c", SIGNALLED_WHILE_IT_PARSES, *argv]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (143, "")
+    assert [json.loads(line)["subtype"] for line in done.stdout.splitlines()] == ["error_interrupted"] * has_result
 
 
 def test_hang_up_told_to_be_ignored_is_survived(provider: ProviderServer) -> None:

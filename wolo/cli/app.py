@@ -9,11 +9,12 @@ import re
 import sys
 import time
 import typing
+from collections.abc import Callable
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any, cast
 
 from wolo.cli.options import CommandLine, asks_for_json, parse
-from wolo.cli.signals import InterruptedBySignal, answer_signals, hold, leave
+from wolo.cli.signals import InterruptedBySignal, leave_on_signals, note_signals
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.streams import OutputLost, abandon, flush, print_message, show_error
 
@@ -30,35 +31,19 @@ def main(argv: list[str]) -> int:
     """Runs one command line; returns the exit status."""
     began = time.time()
     gc.disable()  # start-up produces no garbage worth collecting; run.py enables it again
-    answer_signals(leave)
-    if argv[:1] == ["app-server"] and not {"-h", "--help"} & {*argv}:
-        from wolo.cli.protocols.codex_app_server import serve as serve_threads
-
-        try:
-            return serve_threads(argv[1:])
-        except WoloError as error:
-            show_error(error)
-            return error.exit_code
-    if argv[:1] == ["exec"] and "--experimental-json" in argv:
-        from wolo.cli.protocols.codex_start import serve as serve_codex
-
-        return serve_codex(argv)
-    if any("stream-json" in word for word in argv):
-        from wolo.cli.protocols.detection import speaks_claude
-
-        if speaks_claude(argv):
-            from wolo.cli.protocols.claude_start import serve
-
-            return serve(argv)
+    came, line = note_signals(), CommandLine({}, ())
+    serve = _protocol_server(argv)
     try:
-        line = parse(argv)
+        line = line if serve else parse(argv)
     except UsageError as error:
         show_error(error)
         return _end_in_json(argv, error)
     try:
-        return _dispatch(line)
+        leave_on_signals(came)
+        return serve(argv) if serve else _dispatch(line)
     except SystemExit as left:  # a signal before the turn began
-        return int(left.code or 0) if line.subcommand else _end_in_json(argv, InterruptedBySignal(int(left.code or 0)))
+        code = int(left.code or 0)
+        return code if serve or line.subcommand else _end_in_json(argv, InterruptedBySignal(code))
     except WoloError as error:
         show_error(error)
         return error.exit_code
@@ -74,6 +59,26 @@ def main(argv: list[str]) -> int:
         return 3
     except Exception as error:  # the outermost handler: a user sees a sentence, never a traceback
         return _report(error, began)
+
+
+def _protocol_server(argv: list[str]) -> Callable[[list[str]], int] | None:
+    """Serves a program that was written for another agent; None for wolo's own command lines."""
+    if argv[:1] == ["app-server"] and not {"-h", "--help"} & {*argv}:
+        from wolo.cli.protocols.codex_app_server import serve as serve_threads
+
+        return serve_threads
+    if argv[:1] == ["exec"] and "--experimental-json" in argv:
+        from wolo.cli.protocols.codex_start import serve as serve_codex
+
+        return serve_codex
+    if any("stream-json" in word for word in argv):
+        from wolo.cli.protocols.detection import speaks_claude
+
+        if speaks_claude(argv):
+            from wolo.cli.protocols.claude_start import serve
+
+            return serve
+    return None
 
 
 def _dispatch(line: CommandLine) -> int:
@@ -98,9 +103,11 @@ def _dispatch(line: CommandLine) -> int:
 
         print(f"wolo {__version__}")
         return 0
-    with hold():
-        _import_libraries()
-        from wolo.cli.run import run
+    came = note_signals()
+    _import_libraries()
+    from wolo.cli.run import run
+
+    leave_on_signals(came)
     return run(line)
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from wolo.cli.crash_log import log_to_file, report
 from wolo.cli.options import CommandLine, Values
-from wolo.cli.signals import answer_signals, is_answered, leave, leave_if, note_signals, stop_on_signals
+from wolo.cli.signals import answer_signals, is_answered, leave_if, leave_on_signals, note_signals, stop_on_signals
 from wolo.config.cli_options import many, text
 from wolo.errors import UsageError, WoloError
 from wolo.frontends.headless.headless_run import Headless, OutputFormat, check_format, print_failure
@@ -114,8 +114,7 @@ def _run(line: CommandLine, format: OutputFormat, *, headless: bool) -> int:
             return runner.run(_headless(opening, format, _Errand(prompt, origin, piped, files, last, reads_lines), came))
         from wolo.frontends.terminal.repl.terminal_runner import TerminalTask, start
 
-        answer_signals(leave)
-        leave_if(came)
+        leave_on_signals(came)
         stay, ends = "interactive" in line.values or not (prompt.strip() or piped.strip()), list[Path]()
         task = TerminalTask(prompt=prompt, piped=piped, files=files, last_message_file=last, stay=stay, on_end=ends.append)
         code = runner.run(start(opening, task))

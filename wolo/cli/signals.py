@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from wolo.errors import WoloError
 from wolo.operating_system import EXIT_BY_SIGNAL, on_signal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import FrameType
 
     class Stoppable(Protocol):
@@ -63,11 +62,7 @@ def note_signals() -> list[int]:
     return came
 
 
-@contextmanager
-def hold() -> Iterator[None]:
-    """Delays signals until the block has ended."""
-    came = note_signals()
-    yield
+def leave_on_signals(came: list[int]) -> None:
     answer_signals(leave)
     leave_if(came)
 

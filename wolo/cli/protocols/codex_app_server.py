@@ -16,7 +16,7 @@ def app_server() -> None:
 
     -c KEY=VALUE sets one of Codex's settings for every thread.
     """
-    serve([])
+    serve(["app-server"])
 
 
 def serve(argv: list[str]) -> int:
@@ -25,7 +25,7 @@ def serve(argv: list[str]) -> int:
     from wolo.cli.protocols.codex_start import parse_setting
 
     settings: dict[str, Any] = {}
-    rest = list(argv)
+    rest = argv[1:]
     while rest:
         name, equals, value = rest.pop(0).partition("=")
         if name == "--stdio" and not equals:
