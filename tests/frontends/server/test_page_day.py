@@ -199,6 +199,28 @@ def test_batches_and_plans_have_no_violations(provider: ProviderServer, tmp_path
         wait(driver, lambda: "Fine." in shown(driver))
 
 
+HOLD_ANSWERS = """window.ask = window.fetch; window.held = [];
+window.fetch = async (...all) => {
+  const answer = await ask(...all);
+  if (String(all[0]).includes("/v1/runs/")) await new Promise((release) => window.held.push(release));
+  return answer; };"""
+
+
+def test_batches_closed_during_a_refresh_stay_closed(provider: ProviderServer, tmp_path: Path) -> None:
+    with running(provider, "--run", str(batch_run(tmp_path))) as server, browser() as driver:
+        driver.get(server.address)
+        wait(driver, lambda: driver.execute_script("return !document.getElementById('runs').hidden"))
+        driver.execute_script("document.getElementById('runs').click()")
+        wait(driver, lambda: all_of(driver, "#dialog[open] td"))
+        driver.execute_script(HOLD_ANSWERS)
+        wait(driver, lambda: driver.execute_script("return held.length"))
+        driver.execute_script(
+            "document.getElementById('dialog').close(); window.fetch = ask; held.forEach((release) => release())"
+        )
+        driver.execute_async_script("setTimeout(arguments[0], 100)")  # behind what the answer sets off
+        assert not all_of(driver, "#dialog[open]")
+
+
 @SCREENS
 def test_no_state_of_the_page_has_violations(server: Server, provider: ProviderServer, scheme: str, width: int) -> None:
     question = {"question": "Which one?", "options": [{"label": "red", "description": "warm"}, {"label": "blue"}]}

@@ -344,8 +344,10 @@ action("export", async () => {
 const price = (usd) => usd === null ? "cost unknown" : `$${usd.toFixed(usd < 1 ? 4 : 2)}`;
 const counts = (run) => [...Object.entries(run.states).map(([state, count]) => `${count} ${state}`), `${run.tokens.toLocaleString("en")} tokens`, price(run.cost_usd)].join(" · ");
 const taskRow = (task) => el("tr", {}, el("td", {}, task.id), el("td", {}, task.state), el("td", {}, task.attempt ? String(task.attempt) : ""), el("td", {}, task.attempt && task.cost_usd !== null ? price(task.cost_usd) : ""), el("td", {}, task.error?.message ?? (task.state === "leased" ? task.note : "")));
-async function showRuns() {
+const showsRuns = () => $("dialog").open && $("dialogTitle").textContent === "Batches";
+async function showRuns(isWanted = () => true) {
   const runs = await Promise.all((await json("GET", "/v1/runs")).map((_, number) => json("GET", `/v1/runs/${number}`)));
+  if (!isWanted()) return;  // closed meanwhile
   const opened = new Set([...$("dialog").querySelectorAll("details[open]")].map((each) => each.dataset.folder));
   dialog("Batches", ...runs.map((run) => {
     const node = el("details", { class: "file", open: opened.has(run.folder) || runs.length === 1 }, el("summary", {}, `${run.name}: ${counts(run)}`),
@@ -356,7 +358,7 @@ async function showRuns() {
 }
 $("runs").addEventListener("click", run(async () => {
   await showRuns();
-  const again = setInterval(() => { if ($("dialog").open && $("dialogTitle").textContent === "Batches") showRuns().catch(() => {}); else clearInterval(again); }, 2000);
+  const again = setInterval(() => { if (showsRuns()) showRuns(showsRuns).catch(() => {}); else clearInterval(again); }, 2000);
 }));
 json("GET", "/v1/runs").then((runs) => { $("runs").hidden = !runs.length; }).catch(() => {});
 
