@@ -191,10 +191,11 @@ def test_kills_at_any_moment_lose_and_repeat_nothing(provider: ProviderServer, i
         before = len(provider.requests)
         command = ("--output-format", "stream-json", "--yolo", *provider.flags, "-s", "storm", f"prompt {number}")
         with start_wolo(*command) as process:
-            first = provider.wait_for_requests(before + 1)[before]
+            provider.wait_for_requests(before + chance.randint(1, 4))  # however slow the machine is, most runs have effects
             time.sleep(chance.uniform(0.002, 0.15))
             process.kill()
             stdout, _ = process.communicate(timeout=60)
+        first = provider.requests[before]
         if first.json:
             assert not printed - Counter(first.results), "a result that was shown is not in the session"
         for line in stdout.split(b"\n")[:-1]:
@@ -211,7 +212,8 @@ def test_kills_at_any_moment_lose_and_repeat_nothing(provider: ProviderServer, i
     assert not printed - Counter(provider.requests[-1].results)
     asked = [made["function"] for message in provider.requests[-1].messages for made in message.get("tool_calls", ())]
     commands = [json.loads(made["arguments"])["command"] for made in asked if made["name"] == "shell"]
-    marks = Counter(Path("marks").read_text().split()) if Path("marks").exists() else Counter()
+    marks = Counter(Path("marks").read_text().split())
+    assert printed, "every run was killed before it showed a result"
     for mark, times in marks.items():
         assert times <= sum(f"echo {mark} >> marks" in command for command in commands), "a call ran twice"
     assert [path.name for path in Path().iterdir() if path.name.startswith(".wolo")] == []
