@@ -377,9 +377,9 @@ def test_killed_wolo_leftovers_end_at_next_start_only() -> None:
         assert living.stdout is not None
         dead.stdout.readline()
         living.stdout.readline()
+        wait_for(lambda: bool(alive(n) and alive(m)))  # from the kill on, any wolo of another test may end what is left
         dead.kill()
         dead.wait()
-        wait_for(lambda: bool(alive(n) and alive(m)))
         end_orphans()
         assert gone(n)
         assert alive(m)
