@@ -16,7 +16,7 @@ from wolo.models.local.checks.code_check import (
     syntax_problem,
 )
 from wolo.models.local.checks.kept_content import restore_definitions
-from wolo.models.local.simple_writer import whole_paragraphs
+from wolo.models.local.file_request import whole_paragraphs
 
 OLD = '''#!/usr/bin/env python3
 """Sums."""

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.models.local.checks.asked_parts import asked_folder, clauses_of, missing_parts, missing_texts, removes, result_examples
-from wolo.models.local.checks.edited_place import (
+from wolo.models.local.checks.asked_changes import asked_rename, removes
+from wolo.models.local.checks.asked_parts import asked_folder, clauses_of
+from wolo.models.local.checks.begun_code import whole_lines
+from wolo.models.local.checks.edited_place import edit_places
+from wolo.models.local.checks.edited_python import (
     annotation_problem,
-    edit_places,
     functions_without_docstring,
-    is_about,
     keep_bodies,
-    place_of_addition,
-    stated_sentence,
-    whole_lines,
     with_docstrings,
     without_demo,
 )
-from wolo.models.local.checks.kept_content import asked_rename
+from wolo.models.local.checks.marks import result_examples
+from wolo.models.local.checks.missing_parts import missing_parts, missing_texts
+from wolo.models.local.checks.sections import place_of_addition
+from wolo.models.local.simple_places import is_about, stated_sentence
 
 TAX = "VAT = 0.2\n\n\ndef net(price):\n    return round(price / (1 + VAT), 2)\n"
 PACKAGE = '{\n  "name": "shop",\n  "scripts": {\n    "test": "jest"\n  },\n  "private": true\n}\n'

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from wolo.models.local.checks.asked_parts import asked_folder, asked_parts, asks_to_know, is_question, missing_parts, removes
-from wolo.models.local.checks.edited_place import begin_of, edit_place, exact_texts, whole_definitions
-from wolo.models.local.checks.kept_content import asked_rename, lost_content, restore_definitions
+from wolo.models.local.checks.asked_changes import asked_rename, removes
+from wolo.models.local.checks.asked_parts import asked_folder, asked_parts, asks_to_know
+from wolo.models.local.checks.begun_code import begin_of, whole_definitions
+from wolo.models.local.checks.edited_place import edit_place, exact_texts
+from wolo.models.local.checks.kept_content import lost_content, restore_definitions
+from wolo.models.local.checks.missing_parts import missing_parts
 from wolo.models.local.checks.requested_work import asks_for_files, wants_answer
+from wolo.models.local.checks.senses import is_question
 
 HTML = "<h1>Tea</h1>\n<img src=cup>\n<p>Drink it hot.</p>\n"
 PAGE = "<h2>Cups</h2>\n<ul id=cups>\n<em>no milk</em>\n<table></table>\n<footer>Bye.\n"

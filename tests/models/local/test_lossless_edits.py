@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wolo.models.local.checks.edited_place import edit_place, keep_bodies, with_docstrings, without_demo
+from wolo.models.local.checks.edited_place import edit_place
+from wolo.models.local.checks.edited_python import keep_bodies, with_docstrings, without_demo
 from wolo.models.local.checks.kept_content import lost_content
 from wolo.models.local.checks.requested_work import is_harmless
 from wolo.models.local.checks.versions import compared_functions

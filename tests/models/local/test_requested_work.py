@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.checks.asked_parts import asked_formula, asked_sum, repeat_count
 from wolo.models.local.checks.requested_work import Work, asks_for, asks_for_files, was_done
+from wolo.models.local.checks.stated_results import asked_formula, asked_sum, repeat_count
 
 
 @pytest.mark.parametrize(

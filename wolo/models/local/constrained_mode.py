@@ -15,13 +15,15 @@ from wolo.messages.message import Message
 from wolo.models.local import constrained_texts as texts
 from wolo.models.local.checks.code_check import syntax_problem
 from wolo.models.local.checks.kept_content import lost_content, restore_definitions
+from wolo.models.local.checks.missing_parts import PLACEHOLDER
 from wolo.models.local.checks.requested_work import asks_for_files, was_done
 from wolo.models.local.constrained_texts import CHARS_PER_TOKEN, StepAnswer, as_json, fit_window, known_file
+from wolo.models.local.file_request import code_in
 from wolo.models.local.local_chat import WINDOW_TOKENS, Sampling, Turn
 from wolo.models.local.local_response import EFFECTS, IgnoresSchema, LocalResponse
 from wolo.models.local.simple_context import ProjectNames
-from wolo.models.local.simple_texts import FileText, fence_of, language_of, one_of, shorten
-from wolo.models.local.simple_writer import code_in
+from wolo.models.local.simple_reports import FileText
+from wolo.models.local.simple_texts import fence_of, language_of, one_of, shorten
 from wolo.models.provider import DriveMode
 from wolo.models.tokens import estimate_text
 
@@ -181,7 +183,7 @@ class _ConstrainedStep:
         return "yes" in completion.text
 
     async def carry_out(self, answer: StepAnswer) -> Message:
-        if not answer.tool and answer.say.strip() == texts.PLACEHOLDER:  # the model has no words: name the calls of this turn
+        if not answer.tool and answer.say.strip() == PLACEHOLDER:  # the model has no words: name the calls of this turn
             calls = [call for message in self._since for call in message.calls if call.tool in EFFECTS and not call.is_error]
             done = dict.fromkeys(str(call.input.get("path") or call.input.get("command")) for call in calls)
             return await self._response.reply(f"Done: {', '.join(done)}." if done else "There is nothing to do.")

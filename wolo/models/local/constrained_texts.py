@@ -14,6 +14,7 @@ from wolo.formats.tolerant_json import read_json
 from wolo.messages.message import NAMED_MODE, Message
 from wolo.messages.parts import TextPart, ToolPart
 from wolo.models.local import local_chat, local_response, simple_texts
+from wolo.models.local.simple_reports import FileText, file_text
 from wolo.models.tokens import estimate_text
 
 TEXT: Final[Mapping[str, Any]] = {"type": "string"}
@@ -191,18 +192,18 @@ def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def known_file(messages: Sequence[Message], path: str) -> simple_texts.FileText | None:
+def known_file(messages: Sequence[Message], path: str) -> FileText | None:
     """Last known content of a file in this session; None: neither read nor written since the last edit."""
     for message in reversed(messages):
         for call in reversed(message.calls):
             if call.is_error or call.status != "completed" or call.input.get("path") != path:
                 continue
             if call.tool == "write":
-                return simple_texts.FileText(str(call.input.get("content", "")), is_whole=True)
+                return FileText(str(call.input.get("content", "")), is_whole=True)
             if call.tool == "edit":
                 return None
             if call.tool == "read":
-                return simple_texts.file_text(call.output)
+                return file_text(call.output)
     return None
 
 

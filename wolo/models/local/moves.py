@@ -9,8 +9,19 @@ from pathlib import PurePath
 
 from msgspec import Struct
 
-from wolo.models.local.checks.asked_parts import means, mentioned_names
-from wolo.models.local.checks.code_check import IMPORTS, definitions, imports_end, parse_python, span_of, tree_of, undefined_names
+from wolo.models.local.checks.code_check import (
+    IMPORTS,
+    definitions,
+    definitions_in,
+    imports_end,
+    lines_of,
+    parse_python,
+    span_of,
+    tree_of,
+    undefined_names,
+)
+from wolo.models.local.checks.marks import mentioned_names
+from wolo.models.local.checks.senses import means
 from wolo.models.local.simple_context import ProjectNames, named_files
 
 
@@ -26,7 +37,7 @@ def asked_move(request: str, names: ProjectNames, written: Sequence[str]) -> Mov
     if not means(request, "move") or len(named) < 2:
         return None
     meant = mentioned_names(request)
-    owners = {path: meant & {*definitions(tree)} for path in named if (tree := tree_of(names.whole(path)))}
+    owners = {path: meant & {*definitions_in(names.whole(path))} for path in named}
     source = next((path for path, own in owners.items() if len(own) == 1 and path not in written[:1]), "")
     moved = owners.get(source) or (owners.get(written[0]) if written else None)
     if not moved or len(moved) != 1:
@@ -46,7 +57,7 @@ def _is_complete(move: MovedName, names: ProjectNames) -> bool:
     if tree is None or other is None or [getattr(each, "name", "") for each in tree.body].count(move.name) != 1:
         return False
     moved = _code_of(source, move.name)
-    bound = {(alias.asname or alias.name).partition(".")[0] for node in _imports_for(source, moved) for alias in node.names}
+    bound = {name for node in _imports_for(source, moved) for name in _names_of(node)}
     rest, stem = _without_definition(source, move), PurePath(move.source).stem
     folder = PurePath(move.source).parent
     is_package = str(folder) == "." or names.exists(str(folder / "__init__.py"))
@@ -104,18 +115,18 @@ def _with_definition(old: str, source: str, name: str) -> str:
 
 
 def _code_of(text: str, name: str) -> str:
-    first, last = span_of(definitions(parse_python(text))[name])
-    return "\n".join(text.splitlines()[first - 1 : last])
+    return "\n".join(lines_of(text, definitions_in(text)[name]))
 
 
 def _imports_for(text: str, code: str) -> list[ast.Import | ast.ImportFrom]:
     """Imports of the text that the code uses."""
     used = undefined_names(parse_python(code))
-    return [
-        node
-        for node in parse_python(text).body
-        if isinstance(node, IMPORTS) and used & {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-    ]
+    return [node for node in parse_python(text).body if isinstance(node, IMPORTS) and used & _names_of(node)]
+
+
+def _names_of(node: ast.Import | ast.ImportFrom) -> set[str]:
+    """Collect the names that an import binds."""
+    return {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
 
 
 def _without_definition(old: str, move: MovedName) -> str:
@@ -126,7 +137,7 @@ def _without_definition(old: str, move: MovedName) -> str:
     for node in _imports_for(old, moved):
         begin, end = node.lineno - 1, node.end_lineno or node.lineno
         words = {*re.findall(r"\w+", "\n".join([*rest[:begin], *rest[end:]]))}
-        if not words & {(alias.asname or alias.name).partition(".")[0] for alias in node.names}:
+        if not words & _names_of(node):
             rest[begin:end] = ["\0"] * (end - begin)
     text = re.sub(r"\n{4,}", "\n\n\n", "\n".join(line for line in rest if line != "\0")).strip("\n") + "\n"
     kept = parse_python(text)

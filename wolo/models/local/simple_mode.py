@@ -23,14 +23,28 @@ from wolo.messages.parts import ToolPart
 from wolo.models.local import simple_runs, simple_texts
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.checks import run_check, versions
-from wolo.models.local.checks.asked_parts import asked_names, asked_parts, asked_sum, expected_values, means, missing_texts
-from wolo.models.local.checks.kept_content import asked_rename
+from wolo.models.local.checks.asked_changes import asked_rename
+from wolo.models.local.checks.asked_parts import asked_names, asked_parts
+from wolo.models.local.checks.missing_parts import missing_texts
 from wolo.models.local.checks.requested_work import asks_for, is_about_words, is_harmless, wants_answer
+from wolo.models.local.checks.senses import means
+from wolo.models.local.checks.stated_results import asked_sum, expected_values
+from wolo.models.local.file_request import OTHER_MODEL
 from wolo.models.local.local_chat import Sampling
 from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
 from wolo.models.local.moves import next_moved
 from wolo.models.local.simple_context import Effort, ProjectNames, SimpleStep, free_name, meant_file, named_files
-from wolo.models.local.simple_writer import OTHER_MODEL, change_place, comparison, excerpt_about, is_writable, write_file
+from wolo.models.local.simple_places import change_place, excerpt_about
+from wolo.models.local.simple_reports import (
+    describe_checks,
+    describe_failure,
+    describe_output,
+    describe_success,
+    file_text,
+    listing_of,
+    quote_source,
+)
+from wolo.models.local.simple_writer import comparison, is_writable, write_file
 from wolo.models.provider import DriveMode
 
 ACTION_TOKENS: Final = 8
@@ -270,7 +284,7 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
     match call.tool:
         case "read" if turn.plan in ("change", "repair") and "write" in step.tools:
             path = str(call.input.get("path", ""))
-            file = simple_texts.file_text(call.output)
+            file = file_text(call.output)
             if is_writable(step, path, file):
                 return await write_file(step, path, file.text)
             if "edit" not in step.tools:
@@ -278,14 +292,13 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
             failed = step.turn.failed_run
             return await change_place(step, path, file.text, simple_runs.error_of(failed) if failed is not None else "")
         case "read":
-            path, text = str(call.input.get("path", "The file")), simple_texts.file_text(call.output).text
+            path, text = str(call.input.get("path", "The file")), file_text(call.output).text
             excerpt = texts.shorten(excerpt_about(text, step.question), texts.MAX_EXCERPT_CHARS)
             return await step.answer(
-                texts.about(step.request, path, excerpt),
-                lambda answer: simple_texts.quote_source(path, text, step.question, answer),
+                texts.about(step.request, path, excerpt), lambda answer: quote_source(path, text, step.question, answer)
             )
-        case "glob" if turn.plan == "project" and simple_texts.listing_of(call.output):
-            names = "\n".join(simple_texts.listing_of(call.output)[:40])
+        case "glob" if turn.plan == "project" and listing_of(call.output):
+            names = "\n".join(listing_of(call.output)[:40])
             return await step.answer(texts.about(step.request, "The files of the project", names))
         case "shell" if turn.plan == "check":
             earlier = next((each for each in turn.calls if each.tool == "shell" and each is not call), None)
@@ -299,11 +312,11 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
             )
             return await (_after_failed_run(step, call) if is_silent else _reply_written(step, call))
         case "glob" | "shell":
-            return await step.response.reply(simple_texts.describe_output(call))
+            return await step.response.reply(describe_output(call))
         case "write" | "edit":
             return await _after_write(step, call)
         case _:
-            return await step.response.reply(simple_texts.describe_success(call))
+            return await step.response.reply(describe_success(call))
 
 
 async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
@@ -382,9 +395,7 @@ async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "")
     ):  # end without success: the work that was asked for does not run
         paths = dict.fromkeys(str(each.input.get("path")) for each in written)
         begin = f"{', '.join(paths)} {'was' if len(paths) == 1 else 'were'} written, but " if paths else ""
-        reason = problem or (
-            f"{simple_runs.error_of(call)}." if run_check.is_probe(call) else simple_texts.describe_failure(call)
-        )
+        reason = problem or (f"{simple_runs.error_of(call)}." if run_check.is_probe(call) else describe_failure(call))
         raise BadAnswer(f"{begin}{reason}", hint=OTHER_MODEL)
     last = next((each for each in reversed(written) if each.input.get("path") == path), None)
     if last is None or last.tool == "edit":
@@ -411,8 +422,8 @@ async def _after_failure(step: SimpleStep, call: ToolPart) -> Message:
     if (call.outcome == "error" and (call.tool in ("write", "edit") or is_unanswered)) or (
         turn.plan == "change" and call.tool == "read"
     ):
-        raise BadAnswer(simple_texts.describe_failure(call), hint=OTHER_MODEL)
-    return await step.response.reply(simple_texts.describe_failure(call))
+        raise BadAnswer(describe_failure(call), hint=OTHER_MODEL)
+    return await step.response.reply(describe_failure(call))
 
 
 async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Message:
@@ -432,10 +443,6 @@ async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Messa
     if missing:
         verb = "was" if len(by_path) == 1 else "were"
         raise BadAnswer(f"{', '.join(by_path)} {verb} written, but this is missing: {', '.join(missing)}.", hint=OTHER_MODEL)
-    text = "\n".join(simple_texts.describe_success(call, is_run=run is not None) for call in by_path.values())
-    text += (
-        f"\n\n{simple_texts.describe_output(run)}"
-        if run and not simple_runs.printed_nothing(run) and not run_check.is_probe(run)
-        else ""
-    )
-    return await step.response.reply(f"{text}\n\n{simple_texts.describe_checks(step.question, contents, run)}")
+    text = "\n".join(describe_success(call, is_run=run is not None) for call in by_path.values())
+    text += f"\n\n{describe_output(run)}" if run and not simple_runs.printed_nothing(run) and not run_check.is_probe(run) else ""
+    return await step.response.reply(f"{text}\n\n{describe_checks(step.question, contents, run)}")

@@ -9,10 +9,11 @@ from pathlib import Path, PurePath
 from typing import Final
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.checks.asked_parts import clauses_of, means
+from wolo.models.local.checks.asked_parts import clauses_of
 from wolo.models.local.checks.code_check import does_nothing
 from wolo.models.local.checks.requested_work import wants_answer
 from wolo.models.local.checks.run_check import RUNNERS, output_lines
+from wolo.models.local.checks.senses import means
 from wolo.models.local.simple_context import ProjectNames, named_files
 from wolo.models.local.simple_texts import Action
 
@@ -171,11 +172,7 @@ def next_change(request: str, names: ProjectNames, written: Sequence[str]) -> st
     """Further existing file that the request changes: "add area to shapes.py, and use it in main.py"."""
     clauses = clauses_of(request)
     for name in named_files(request, names):
-        own = (
-            [each for each in clauses if name in each and (means(each, "add") or means(each, "remove"))]
-            if len(clauses) > 1
-            else []
-        )
+        own = [each for each in clauses if name in each and means(each, "add", "remove")] if len(clauses) > 1 else []
         is_further = own and not any(other in own[0] for other in written)
         if (
             written

@@ -45,7 +45,6 @@ def syntax_problem(path: str, text: str) -> str:
                     list(yaml.safe_load_all(text))
                 except yaml.YAMLError as error:
                     return " ".join(str(error).split())
-                return ""
             case ".sh" | ".bash":
                 return _parse_with(("bash", "-n"), text)
             case ".js" | ".mjs":
@@ -114,9 +113,9 @@ def import_own(text: str, path: str, others: Mapping[str, str]) -> str:
 
 def without_copies(text: str, others: Mapping[str, str]) -> str:
     """A test without its own copies of what other files define."""
-    lines, tree = text.splitlines(), tree_of(text)
-    known = {name for content in others.values() if (other := tree_of(content)) for name in definitions(other)}
-    for name, node in reversed((definitions(tree) if tree else {}).items()):
+    lines = text.splitlines()
+    known = {name for content in others.values() for name in definitions_in(content)}
+    for name, node in reversed(definitions_in(text).items()):
         if name in known:
             first, last = span_of(node)
             del lines[first - 1 : last]
@@ -180,9 +179,8 @@ def name_problem(text: str) -> str:
 
 def apply_asked_name(text: str, request: str) -> str:
     """Give the only function of a text the name that was asked for: tiny models shorten `fibonacci` to `fib`."""
-    names, tree = [name for name in asked_names(request) if not name[:1].isupper()], tree_of(text)
-    known = definitions(tree) if tree else {}
-    defined = [name for name, node in known.items() if not isinstance(node, ast.ClassDef) and name != "main"]
+    names = [name for name in asked_names(request) if not name[:1].isupper()]
+    defined = [name for name, node in definitions_in(text).items() if not isinstance(node, ast.ClassDef) and name != "main"]
     if len(names) != 1 or len(defined) != 1 or re.search(rf"\b{names[0]}\b", text):
         return text
     return re.sub(rf"\b{defined[0]}\b", names[0], text)
@@ -212,10 +210,22 @@ def definitions(tree: ast.Module) -> dict[str, Definition]:
     return dict(sorted(by_name.items(), key=lambda item: item[1].lineno))
 
 
+def definitions_in(text: str) -> dict[str, Definition]:
+    """Collect the top-level definitions of a text; none of one that is no valid Python."""
+    tree = tree_of(text)
+    return definitions(tree) if tree else {}
+
+
 def span_of(node: Definition) -> tuple[int, int]:
     """First and last line, from 1, including decorators."""
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return first, node.end_lineno or node.lineno
+
+
+def lines_of(text: str, node: Definition) -> list[str]:
+    """Cut the lines of a definition out of the text."""
+    first, last = span_of(node)
+    return text.splitlines()[first - 1 : last]
 
 
 def replace_node(text: str, node: ast.expr | ast.arg, new: str) -> str:

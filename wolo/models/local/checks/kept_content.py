@@ -13,7 +13,10 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from wolo.models.local.checks import code_check
-from wolo.models.local.checks.asked_parts import asked_exchange, asked_parts, means, mentioned_names
+from wolo.models.local.checks.asked_changes import asked_exchange
+from wolo.models.local.checks.asked_parts import asked_parts
+from wolo.models.local.checks.marks import mentioned_names
+from wolo.models.local.checks.senses import GOES, means
 
 MAX_REWORDED: Final = 3
 """Lines of code of other languages than Python that may become others at once."""
@@ -59,8 +62,8 @@ def lost_content(path: str, old: str, new: str, request: str) -> str:
 
 
 def _may_go(request: str) -> set[str]:
-    is_named = means(request, "remove") or means(request, "rename") or means(request, "rewrite")
-    return mentioned_names(request) if is_named else set()
+    """Names that the request allows to be gone."""
+    return mentioned_names(request) if means(request, *GOES) else set()
 
 
 def _python_names(tree: ast.Module) -> list[str]:
@@ -169,41 +172,6 @@ def _too_few_lines(old: str, new: str) -> list[str]:
     after = [line.strip() for line in new.splitlines()]
     lost = [line for line in before if line not in after and not difflib.get_close_matches(line, after, 1, ALIKE)]
     return [f"the line “{lost[0][:40]}”"] if len(lost) > MAX_REWORDED or len(lost) > len(before) / 2 else []
-
-
-# Renaming
-
-
-def asked_rename(request: str, old: str) -> tuple[str, str] | None:
-    """The old and the new name, where the request renames something of the file."""
-    if not means(request, "rename"):
-        return None
-    candidates = re.findall(r"(?<![\w./-])[A-Za-z_]\w*(?![\w/-]|\.\w)", request, re.ASCII)
-    defined = [
-        name
-        for name in dict.fromkeys(candidates)
-        if re.search(rf"(?m)\b(?:def|class) {name}\b|^{name} *[:=]|\bself\.{name}\b|^from .* import .*\b{name}\b", old)
-    ]
-    parts, known = asked_parts(request), defined
-    new = [name for name in dict.fromkeys((*parts.identifiers, *parts.quoted)) if name not in known and name.isidentifier()]
-    if len(known) > 1 and new:  # the one right before its new name
-        between, last = rf"(?:(?!\b(?:{'|'.join(known)})\b).){{0,60}}?\b", "|".join(new)
-        defined = [name for name in known if re.search(rf"\b{name}\b{between}(?:{last})\b", request)]
-    if len(defined) != 1:
-        return None
-    after = re.search(
-        rf"\b{defined[0]}\b.{{0,80}}?(?<!\w)(?:(?:to|into|as|zu|nach|in|en|a|à|para|por|в|на|إلى)\b|为|成|を|に)\W*([A-Za-z_]\w*)(?!\w|\.\w)",
-        request,
-        re.ASCII,
-    )
-    if len(new) != 1 and after:
-        new = [after[1]]
-    return (defined[0], new[0]) if len(new) == 1 else None
-
-
-def apply_rename(text: str, rename: tuple[str, str]) -> str:
-    """Rename in code, not inside longer names."""
-    return re.sub(rf"(?<![\w]){rename[0]}(?!\w)", rename[1], text)
 
 
 # Restoring

@@ -8,7 +8,8 @@ from typing import Final, Literal
 
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
-from wolo.models.local.checks.asked_parts import asked_parts, asks_to_know, means
+from wolo.models.local.checks.asked_parts import asked_parts, asks_to_know
+from wolo.models.local.checks.senses import means
 
 Work = Literal["", "change", "run", "both"]
 """Effect that a request asks for: changed files, a command, either of them; empty: an answer."""

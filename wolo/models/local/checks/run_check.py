@@ -10,9 +10,12 @@ from pathlib import PurePath
 from typing import Final
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.checks import asked_parts as parts
-from wolo.models.local.checks.asked_parts import asked_formula, asked_parts, expected_values, means, repeat_count
+from wolo.models.local.checks.asked_parts import asked_parts, named_functions
 from wolo.models.local.checks.code_check import replace_node, tree_of
+from wolo.models.local.checks.marks import is_literal, prose_of
+from wolo.models.local.checks.missing_parts import PLACEHOLDER
+from wolo.models.local.checks.senses import means
+from wolo.models.local.checks.stated_results import EQUATION, TIMES, asked_formula, expected_values, repeat_count, stated_results
 
 RUNNERS: Final = {".py": "python3", ".sh": "bash", ".js": "node", ".mjs": "node", ".rb": "ruby"}
 _OWN_LINE: Final = re.compile(
@@ -84,7 +87,7 @@ def formula_command(path: str, text: str, request: str, tests: str = "") -> str:
     It may disagree for the lesser part of the arguments: a request may state exceptions. If it agrees, the command prints the
     results of the calls that `tests` compare with a value.
     """
-    functions, formula = parts.named_functions(request, text), asked_formula(request, text)
+    functions, formula = named_functions(request, text), asked_formula(request, text)
     owner, method = functions[0] if functions else None, functions[-1] if functions else None
     is_class = len(functions) == 2 and functions[0].is_class
     if not owner or not method or not formula or (len(functions) > 1 and not is_class) or means(request, "output"):
@@ -117,7 +120,7 @@ def is_probe(run: ToolPart) -> bool:
 def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
     """Disagreement of a run's output with the request; empty if none is seen."""
     if is_probe(run):
-        calls, stated = asked_parts(request).calls[:MOST_CALLS], parts.stated_results(request)
+        calls, stated = asked_parts(request).calls[:MOST_CALLS], stated_results(request)
         if not calls or _SHOWING not in str(run.input["command"]):
             return ""
         shown = _last_lines(run, len(calls))
@@ -137,18 +140,18 @@ def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:
     if times:
         # Difference between the output and a text that is to be printed so often
         text = quoted[0]
-        lines, in_lines = output_lines(run), _OWN_LINE.search(parts.prose_of(request)) is not None
+        lines, in_lines = output_lines(run), _OWN_LINE.search(prose_of(request)) is not None
         count = lines.count(text) if in_lines else sum(line.count(text) for line in lines)
         if count != times:
             return f"it prints “{text}” {count} times{' on a line of its own' * in_lines}, not {times} times"
         others = [line for line in lines if line.replace(text, "").strip()] if _is_only_output(request) else []
         return f"it also prints “{others[0][:80]}”, which nobody asked for" if others else ""
-    for equation in parts.EQUATION.findall(request) if means(request, "output") else ():
+    for equation in EQUATION.findall(request) if means(request, "output") else ():
         if equation not in run.output:
             return f"it does not print “{equation}”"
     arguments = str(run.input.get("command", "")).rpartition("&& ")[2].split()[2:]
-    for text in (each for each in quoted if re.search("[a-z]", each) and parts.PLACEHOLDER.search(each) and arguments):
-        wanted = [each.join(parts.PLACEHOLDER.split(text)) for each in arguments]
+    for text in (each for each in quoted if re.search("[a-z]", each) and PLACEHOLDER.search(each) and arguments):
+        wanted = [each.join(PLACEHOLDER.split(text)) for each in arguments]
         if not any(each in run.output for each in wanted):
             return f"it does not print “{wanted[0]}” for the argument {arguments[0]}"
     if "." in (text := run.output.partition("[exit")[0].strip()) and text in arguments:
@@ -181,7 +184,7 @@ def correct_test(run: ToolPart, text: str) -> str:
     command, results = str(run.input.get("command")), dict(_CALL_RESULT.findall(run.output))
     for call, expected in reversed(_comparisons(text) if PYTEST in command else []):
         value = results.get(ast.unparse(call), "")
-        if value and value != ast.unparse(expected) and parts.is_literal(value):
+        if value and value != ast.unparse(expected) and is_literal(value):
             text = replace_node(text, expected, value)
     return text
 
@@ -194,7 +197,7 @@ def _comparisons(tests: str) -> list[tuple[ast.Call, ast.expr]]:
             case (
                 ast.Compare(left=ast.Call() as call, ops=[ast.Eq()], comparators=[expected])
                 | ast.Call(func=ast.Attribute(attr="assertEqual"), args=[ast.Call() as call, expected])
-            ) if all(parts.is_literal(ast.unparse(each)) for each in call.args) and not call.keywords:
+            ) if all(is_literal(ast.unparse(each)) for each in call.args) and not call.keywords:
                 pairs.append((call, expected))
             case _:
                 pass
@@ -223,7 +226,7 @@ def _is_equal(one: str, other: str) -> bool:
 
 def _is_only_output(request: str) -> bool:
     """Tells whether no part of the request can ask for more output than its counted text."""
-    prose = parts.prose_of(request)
+    prose = prose_of(request)
     clauses = [each for each in re.split(r"[.,;:!，、。；：،]\s*", prose) if re.search(r"\w", each)]
-    is_about = [re.search(rf"\b_\b|{parts.TIMES}", each) or _OWN_LINE.search(each) for each in clauses]
+    is_about = [re.search(rf"\b_\b|{TIMES}", each) or _OWN_LINE.search(each) for each in clauses]
     return all(is_about) and not _MORE.search(prose)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from wolo.messages.parts import ToolPart
-from wolo.models.local.checks.asked_parts import result_examples
-from wolo.models.local.checks.code_check import definitions, has_effect, tree_of
+from wolo.models.local.checks.code_check import definitions, definitions_in, has_effect, tree_of
+from wolo.models.local.checks.marks import result_examples
 from wolo.models.local.checks.run_check import COMPARED, PROBE
 
 MOST_COMPARED: Final = 3
@@ -48,10 +48,10 @@ Functions = Mapping[str, Sequence[Sequence[str]]]
 
 def compared_functions(text: str, old: str) -> Functions:
     """New or changed functions of a Python file; none where the file may do more than calculate."""
-    tree, before = tree_of(text), tree_of(old)
+    tree = tree_of(text)
     if tree is None or not _only_calculates(tree):
         return {}
-    known = {name: ast.dump(node) for name, node in (definitions(before) if before else {}).items()}
+    known = {name: ast.dump(node) for name, node in definitions_in(old).items()}
     functions = {}
     for name, node in definitions(tree).items():
         if isinstance(node, ast.FunctionDef) and name != "main" and known.get(name) != ast.dump(node) and _is_plain(node):
@@ -106,10 +106,10 @@ def asked_examples(request: str, functions: Functions) -> list[tuple[str, str]]:
 
 def is_same_code(one: str, other: str, names: Sequence[str]) -> bool:
     """Tells whether the functions, or without names the files, are the same apart from comments and layout."""
-    trees = tree_of(one), tree_of(other)
     if not names:
-        return all(trees) and ast.dump(trees[0] or ast.Module([], [])) == ast.dump(trees[1] or ast.Module([], []))
-    first, second = (definitions(tree) if tree else {} for tree in trees)
+        trees = tree_of(one), tree_of(other)
+        return trees[0] is not None and trees[1] is not None and ast.dump(trees[0]) == ast.dump(trees[1])
+    first, second = definitions_in(one), definitions_in(other)
     return all(name in first and name in second and ast.dump(first[name]) == ast.dump(second[name]) for name in names)
 
 

@@ -1,0 +1,137 @@
+"""Changes that a request states in full: values, exchanges of texts, renamings and removals."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from typing import Final
+
+from wolo.models.local.checks.asked_parts import asked_parts
+from wolo.models.local.checks.marks import FILE_NAME, num_of
+from wolo.models.local.checks.senses import means, stems
+
+NEW_PARAMETER: Final = re.compile(
+    r"(?:\b(?:[Pp]aram[eèé]t\w+|par[áâ]metro|argument\w*)|параметр\w*|аргумент\w*|参数|引数|パラメータ|(?:ال)?معامل) ?"
+    r"(?:called |named |namens |llamado |nommé |chamado )?(?:optional \w+ )?[`'\"「“]?([a-z]\w+)"
+    r"|[`'\"「“]?([a-z]\w+)[`'\"」”]? ?(?:parameter|argument|パラメータ|引数|参数)\b"
+)
+_NOUN: Final = (
+    r"(?:function|method|class|funktion|methode|klasse|funci[óo]n|m[ée]todo|clase|fonction|m[ée]thode|função|функци|метод|класс"
+    r"|(?:ال)?دالة)(?!\w* (?:call|comment|docstring|body))\w*"
+)
+_IT: Final = (
+    r"it|them|th(?:at|is|e) function|diese \w+|es[ts]?a funci[óo]n|cette fonction|essa função|эту функцию"
+    "|sie|es|ihn|ela|ele|la|lo|le|её|ее|его|lei"
+)
+_UNUSED: Final = re.compile(
+    r"unused|no longer|any ?more|n[o']t (?:used|needed)|nobody|no one|dead|obsolete|nicht mehr|unbenutzt|überflüssig"
+    r"|ya no|nadie|ningu[ée]m|não"
+    r"|n'est plus|inutile|personne|больше не|не нужн|никто|不再|没用|没有用|使わ|使って(?:い)?ない|不要|لم تعد|لا تستخدم",
+    re.I,
+)
+_INNER: Final = re.compile(
+    r"import|variable|param|arg[ou]ment|comment|kommentar|comentario|docstring|\bline|zeile|línea|ligne|строк|переменн|импорт|параметр"
+    r"|аргумент|变量|変数|导入|参数|引数|注释|コメント|行|متغير|معامل",
+    re.I,
+)
+"""Parts of a definition."""
+_NOUN_CJK: Final = "(?:函数|方法|类|関数|メソッド|クラス)?"
+_INSTEAD: Final = re.compile(
+    r"\b(?:instead(?: of)?|rather than|statt(?:dessen)?|anstelle von|en (?:lugar|vez) de|en su lugar|au lieu de|à la place"
+    r"|em (?:vez|lugar) de|no lugar|invece|вместо)\b|بدلاً? من|代替|而不是|ではなく|代わりに",
+    re.I,
+)
+_BECOMES: Final = r"(?:[=:]|(?:to|into|auf|zu|in|durch|a|à|en|par|por|para|con|на|إلى|is|=)(?= )|改为|改成|设为|设成|为|を|に)"
+_VALUE: Final = r"(-?\d+(?:\.\d+)?(?![\w:]|[.,]\d)|\b(?:True|False|None|true|false|null)\b|\"[^\"\n]*\")"
+
+
+def asked_values(request: str, old: str) -> dict[str, str]:
+    """Values that the request gives to constants, and to keys of the old file, by name: `set DEBUG to False`."""
+    pairs = re.findall(rf"(?<![\w./-])([A-Za-z_][\w-]*)[`'\"”»」]* ?({_BECOMES})? ?{_VALUE}", request) if old else ()
+    return {
+        name: value
+        for name, link, value in pairs
+        if (link and name.isupper()) or re.search(rf"(?m)^[ \"']*{name}[\"']? *[:=] *[^\s{{\[]", old)
+    }
+
+
+def asked_exchange(request: str, old: str) -> tuple[str, str] | None:
+    """The old and the new value, where the request wants one in the place of the other."""
+    parts, link = asked_parts(request), _INSTEAD.search(request)
+    values = {*parts.numbers, *parts.quoted, *parts.marked} - {*parts.names}
+    for end in (r"\w{3,}(?=\W{1,3}_)", r"(?<=_)\W{1,3}(\w{3,})"):  # the words beside the link
+        values |= {*re.findall(end, _INSTEAD.sub("_", request, count=1))} if link else set()
+    known = [each for each in values if num_of(each, old)]
+    fresh = [each for each in values if each not in known]
+    numbers = {each for each in fresh if each.isdigit()}
+    fresh = [each for each in fresh if not any(num_of(number, each) for number in numbers - {each})]  # 9090 of "9090:80"
+    fresh = [each for each in fresh if each in numbers or not any(num_of(each, other) for other in fresh if other != each)]
+    if len(known) != 1 or len(fresh) != 1:
+        return None
+    becomes = re.search(rf"{re.escape(known[0])}.*?{_BECOMES}\W*{re.escape(fresh[0])}", request, re.S)
+    return (known[0], fresh[0]) if link or becomes else None
+
+
+def removes(request: str, name: str, text: str = "") -> bool:
+    """Check whether the request removes the definition of this name, not something in it, from the text that has it."""
+    latin, others = stems()["remove"]
+    request = FILE_NAME.sub(" _ ", request)
+    place = rf"{_NOUN}|from|in|aus|von|de|del|du|dans|en|da|do|из|в|من"
+    rest = rf"\W?(?:\s*$|[.,;:!?،؛]|\s+(?:{place})(?!\w))"
+    before = re.search(rf"(?<!\w)(?:{latin})\w*\s+(?:\S+\s+)?(?:{_NOUN}\s+)?\W?{name}{rest}", request, re.I)
+    after = re.search(rf"(?<!\w){name}\W?\s?{_NOUN_CJK}を?(?:{others})", request, re.A)
+    verb, please = rf"(?:{latin})\w*(?: of)?", r"(?:please|bitte|por favor|s.il \w+ pla\S+|per favore|пожалуйста)?"
+    bound = {*re.findall(r"(?:\bimport |\bdef |\bclass |[(,] *|^ *)(\w+)", text, re.M)} - {name, *keyword.kwlist}
+    known = {*re.findall(r"\w+", request)} & bound
+    if (
+        before
+        and before[0][-1:].isalpha()
+        and re.match(rf"\W*(?:\w+\W+)?(?:__all__|{'|'.join(known) or '__all__'})(?!\w)", request[before.end() :])
+    ):
+        before = None  # only a use of it
+    is_alone = num_of(name, text) < 2 and not known and not _INNER.search(request)
+    it = (
+        is_alone
+        and _UNUSED.search(request)
+        and re.search(
+            rf"(?<!\w){name}(?!\w).*?(?<!\w)(?:(?:{_IT}) {verb}|{verb}(?:-l[aeo]|[ -](?:{_IT})(?!\w)|\W*{please}\W*$))",
+            request,
+            re.I | re.S,
+        )
+    )
+    return bool(before or after or it or re.search(rf"(?:{others})除?{_NOUN_CJK}\s?\W?{name}\W?(?:$|[。，,.])", request, re.A))
+
+
+# Renaming
+
+
+def asked_rename(request: str, old: str) -> tuple[str, str] | None:
+    """The old and the new name, where the request renames something of the file."""
+    if not means(request, "rename"):
+        return None
+    candidates = re.findall(r"(?<![\w./-])[A-Za-z_]\w*(?![\w/-]|\.\w)", request, re.ASCII)
+    defined = [
+        name
+        for name in dict.fromkeys(candidates)
+        if re.search(rf"(?m)\b(?:def|class) {name}\b|^{name} *[:=]|\bself\.{name}\b|^from .* import .*\b{name}\b", old)
+    ]
+    parts, known = asked_parts(request), defined
+    new = [name for name in dict.fromkeys((*parts.identifiers, *parts.quoted)) if name not in known and name.isidentifier()]
+    if len(known) > 1 and new:  # the one right before its new name
+        between, last = rf"(?:(?!\b(?:{'|'.join(known)})\b).){{0,60}}?\b", "|".join(new)
+        defined = [name for name in known if re.search(rf"\b{name}\b{between}(?:{last})\b", request)]
+    if len(defined) != 1:
+        return None
+    after = re.search(
+        rf"\b{defined[0]}\b.{{0,80}}?(?<!\w)(?:(?:to|into|as|zu|nach|in|en|a|à|para|por|в|на|إلى)\b|为|成|を|に)\W*([A-Za-z_]\w*)(?!\w|\.\w)",
+        request,
+        re.ASCII,
+    )
+    if len(new) != 1 and after:
+        new = [after[1]]
+    return (defined[0], new[0]) if len(new) == 1 else None
+
+
+def apply_rename(text: str, rename: tuple[str, str]) -> str:
+    """Rename in code, not inside longer names."""
+    return re.sub(rf"(?<![\w]){rename[0]}(?!\w)", rename[1], text)
