@@ -53,7 +53,7 @@ class FileRequest(Struct, frozen=True, kw_only=True):
 
 
 def code_in(answer: str, prefill: str, fence: str) -> str:
-    """The code of an answer: after the given start, inside its first block, or all of it."""
+    """Cut out the code of an answer: after the given start, inside its first block, or all of it."""
     text = answer.removeprefix(prefill)
     lines = text.split("\n")
     mark = fence[:3]

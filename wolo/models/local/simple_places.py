@@ -32,7 +32,7 @@ _EXAMPLE: Final = "def limit():\n    return 10\n\n\ndef name():\n    return 'a'\
 
 
 async def change_place(step: SimpleStep, path: str, text: str, error: str) -> Message:
-    """An `edit` call for a file that is not to be written again. Raises BadAnswer if no attempt names lines of the file."""
+    """Make an `edit` call for a file that is not written again. Raises BadAnswer if no attempt names lines of the file."""
     excerpt, request = excerpt_about(text, f"{step.request} {error}"), step.request
     failure = f"Running it fails:\n~~~\n{error}\n~~~\n" if error else ""
     turns = [
@@ -66,7 +66,7 @@ async def change_place(step: SimpleStep, path: str, text: str, error: str) -> Me
 
 
 def excerpt_about(text: str, request: str) -> str:
-    """The part of the file that shares most words with the request."""
+    """Cut out the part of the file that shares most words with the request."""
     if len(text) <= EXCERPT_CHARS:
         return text.rstrip()
     words = {word.lower() for word in re.findall(r"\w{3,}", request)}
@@ -77,7 +77,7 @@ def excerpt_about(text: str, request: str) -> str:
 
 
 def _find_block(text: str, answer: str) -> tuple[str, str] | None:
-    """The lines of the file that the block of an answer means, and the new ones; None if they are not there exactly once."""
+    """Find the lines of the file that a block means, and the new ones; None if they are not there exactly once."""
     block = answer.partition(SEARCH)[2] if SEARCH in answer else answer
     old, middle, new = block.partition(MIDDLE)
     if not middle:
@@ -110,7 +110,7 @@ AROUND_LINES: Final = 12
 
 
 async def write_docstrings(step: SimpleStep, order: FileRequest, names: Sequence[str]) -> str:
-    """The file with a docstring for each of the functions: the model writes a sentence, and changes no code."""
+    """Ask for a docstring for each of the functions: the model writes a sentence, and changes no code."""
     old, sentences = order.old or "", dict[str, str]()
     for name in names[:MOST_DOCSTRINGS]:
         turns = texts.docstring(order.request, name, shown_part(old, name))
@@ -127,7 +127,7 @@ def is_addition(path: str, old: str, request: str) -> bool:
 
 
 async def added_lines(step: SimpleStep, order: FileRequest) -> str:
-    """The file with what the model adds at the place that the request means; empty if it adds nothing of use."""
+    """Put what the model adds in the place that the request means; empty if it adds nothing of use."""
     lines = (order.old or "").splitlines()
     at, begin = place_of_addition(order.old or "", order.request)
     begin = begin or asked_heading(order.old or "", order.request)
@@ -158,7 +158,7 @@ def is_about(added: str, request: str, old: str) -> bool:
 
 
 def _content_words(text: str) -> set[str]:
-    """Beginnings of longer words, and pairs of characters where words are not separated."""
+    """Collect beginnings of longer words, and pairs of characters where words are not separated."""
     latin = {word.lower()[:5] for word in re.findall(r"[^\W\d_\u0e00-\uffff]{4,}", text)}
     return latin | {
         text[at : at + 2] for at in range(len(text) - 1) if re.fullmatch(r"[\u3040-\u9fff\uac00-\ud7af]{2}", text[at : at + 2])
@@ -166,7 +166,7 @@ def _content_words(text: str) -> set[str]:
 
 
 def stated_sentence(request: str, path: str) -> str:
-    """The only sentence of a request that states something, beside the one that names the file; empty if there is none."""
+    """Find the only sentence that states something, beside the one that names the file; empty if there is none."""
     sentences = [each.strip() for each in re.split(r"(?<=[.!])\s+|(?<=[。！])|\n+", request) if re.search(r"\w", each)]
     stated = [each for each in sentences if PurePath(path).name not in each and not means(each, "add") and "?" not in each]
     return stated[0] if len(stated) == 1 and (len(stated[0].split()) > 2 or not stated[0].isascii()) else ""

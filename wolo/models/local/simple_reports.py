@@ -45,7 +45,7 @@ def listing_of(output: str) -> list[str]:
 
 
 def describe_output(call: ToolPart) -> str:
-    """Output of a listing or command, with the middle cut if long."""
+    """Show the output of a listing or command, with the middle cut if long."""
     if call.tool == "glob":
         names = listing_of(call.output)
         if not names:
@@ -92,7 +92,7 @@ def _code_fence(lines: list[str]) -> str:
 
 
 def quote_source(path: str, text: str, request: str, answer: str) -> str:
-    """The line of a file that an answer rests on, as a quotation; empty if none shares a name or word with it."""
+    """Quote the line of a file that an answer rests on; empty if none shares a name or word with it."""
     asked, answered = ({word.lower() for word in re.findall(r"\w{2,}", part)} for part in (request, answer))
     best, score = 0, 0
     lines = text.splitlines()
@@ -107,7 +107,7 @@ def quote_source(path: str, text: str, request: str, answer: str) -> str:
 
 
 def describe_checks(request: str, contents: Mapping[str, str], run: ToolPart | None) -> str:
-    """Last line of a report: what was compared with the request."""
+    """Write the last line of a report: what was compared with the request."""
     checks = ["the tests pass" if "pytest" in str(run.input.get("command")) else "runs"] if run and not run.is_error else []
     checks += ["another version has the same results"] * bool(run and f"{COMPARED}the same" in run.output)
     parts, whole = asked_parts(request), "\n".join(contents.values())

@@ -46,7 +46,7 @@ _VALUE: Final = r"(-?\d+(?:\.\d+)?(?![\w:]|[.,]\d)|\b(?:True|False|None|true|fal
 
 
 def asked_values(request: str, old: str) -> dict[str, str]:
-    """Values that the request gives to constants, and to keys of the old file, by name: `set DEBUG to False`."""
+    """Find values that the request gives to constants, and to keys of the old file, by name: `set DEBUG to False`."""
     pairs = re.findall(rf"(?<![\w./-])([A-Za-z_][\w-]*)[`'\"”»」]* ?({_BECOMES})? ?{_VALUE}", request) if old else ()
     return {
         name: value
@@ -56,7 +56,7 @@ def asked_values(request: str, old: str) -> dict[str, str]:
 
 
 def asked_exchange(request: str, old: str) -> tuple[str, str] | None:
-    """The old and the new value, where the request wants one in the place of the other."""
+    """Find the old and the new value, where the request wants one in the place of the other."""
     parts, link = asked_parts(request), _INSTEAD.search(request)
     values = {*parts.numbers, *parts.quoted, *parts.marked} - {*parts.names}
     for end in (r"\w{3,}(?=\W{1,3}_)", r"(?<=_)\W{1,3}(\w{3,})"):  # the words beside the link
@@ -106,7 +106,7 @@ def removes(request: str, name: str, text: str = "") -> bool:
 
 
 def asked_rename(request: str, old: str) -> tuple[str, str] | None:
-    """The old and the new name, where the request renames something of the file."""
+    """Find the old and the new name, where the request renames something of the file."""
     if not means(request, "rename"):
         return None
     candidates = re.findall(r"(?<![\w./-])[A-Za-z_]\w*(?![\w/-]|\.\w)", request, re.ASCII)

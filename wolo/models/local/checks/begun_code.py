@@ -15,7 +15,7 @@ RELATED_LINES: Final = 60
 
 
 def related_classes(old: str, request: str) -> list[str]:
-    """Classes of a Python file that words of the request are about, as lines."""
+    """Cut out classes of a Python file that words of the request are about, as lines."""
     words = {word.lower().replace("_", "") for word in re.findall(r"[A-Za-z_]+", request)}
     known = definitions_in(old).items()
     about = [node for name, node in known if isinstance(node, ast.ClassDef) and name.lower() in words]
@@ -23,7 +23,7 @@ def related_classes(old: str, request: str) -> list[str]:
 
 
 def whole_lines(text: str) -> str:
-    """The lines of a cut-off test up to the last one with which it can be parsed, each assertion once; empty if there is none."""
+    """Cut a test after the last line with which it can be parsed, each assertion once; empty if there is none."""
     lines = list[str]()
     for line in text.splitlines():
         lines += [] if line.lstrip().startswith("assert ") and line in lines else [line]
@@ -32,7 +32,7 @@ def whole_lines(text: str) -> str:
 
 
 def shown_part(old: str, request: str) -> str:
-    """Constants, and the definitions that the request names, of a Python file; all of it if it names none."""
+    """Cut out the definitions of a Python file that the request names; all of it if it names none."""
     names, known = mentioned_names(request), definitions_in(old)
     named = [node for name, node in known.items() if name in names]
     named += [node for name, node in known.items() if name not in names and _methods(node) & names]
@@ -44,7 +44,7 @@ def _methods(node: object) -> set[str]:
 
 
 def begin_of(request: str, old: str = "") -> str:
-    """First lines of new code whose function, class or method the request gives with its parameters; empty otherwise."""
+    """Begin new code whose function, class or method the request gives with its parameters; empty otherwise."""
     parts = asked_parts(request)
     owners = [name for name in mentioned_names(request) if re.search(rf"(?m)^class {name}\b", old)]
     methods = [each.name for each in parts.functions if not each.is_class] or [name for name in parts.names if name.islower()]
@@ -63,7 +63,7 @@ def begin_of(request: str, old: str = "") -> str:
 
 
 def asked_definitions(text: str, request: str) -> str:
-    """The beginning of a text that defines all asked functions and classes, once something else follows; empty before.
+    """Cut a text where it defines all asked functions and classes and something else follows; empty before.
 
     Empty also where the request wants to see something, which may follow.
     """
@@ -77,7 +77,7 @@ def asked_definitions(text: str, request: str) -> str:
 
 
 def whole_definitions(text: str) -> str:
-    """The definitions of cut-off code that came to an end; empty if none did."""
+    """Keep the definitions of cut-off code that came to an end; empty if none did."""
     lines = text.splitlines()
     starts = [at for at, line in enumerate(lines) if re.match(r"(?:    )?(?:def|class|async def|if|@|\w+ *=|print)\b", line)]
     heads = ("\n".join(lines[:end]).rstrip() for end in reversed(starts[1:]))

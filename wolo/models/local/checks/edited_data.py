@@ -16,7 +16,7 @@ LITERALS: Final = re.compile(r"(?<![\w.])(?:true|false|null|None|True|False)(?![
 
 
 def set_value(suffix: str, old: str, request: str, parts: AskedParts) -> str | None:
-    """One key or constant gets the only value that the request gives."""
+    """Give one key or constant the only value of the request."""
     lines, names, places = old.split("\n"), mentioned_names(request), list[tuple[int, str, str]]()
     if suffix == ".py":
         for node in (tree_of(old) or ast.Module([], [])).body:
@@ -64,7 +64,7 @@ def set_value(suffix: str, old: str, request: str, parts: AskedParts) -> str | N
 
 
 def set_cell(old: str, request: str, parts: AskedParts) -> str | None:
-    """CSV with another value in the column and the row that the request names."""
+    """Change a value of CSV in the column and the row that the request names."""
     lines = old.split("\n")
     mark = ";" if lines[0].count(";") > lines[0].count(",") else ","
     header = [each.strip().strip('"').lower() for each in lines[0].split(mark)]
@@ -89,7 +89,7 @@ def set_cell(old: str, request: str, parts: AskedParts) -> str | None:
 
 
 def _owners(lines: list[str], at: int) -> list[str]:
-    """Names of the section, or of the keys, that a line is below."""
+    """Collect names of the section, or of the keys, that a line is below."""
     names, depth = list[str](), len(lines[at]) - len(lines[at].lstrip())
     for line in reversed(lines[:at]):
         indent = len(line) - len(line.lstrip())
@@ -101,7 +101,7 @@ def _owners(lines: list[str], at: int) -> list[str]:
 
 
 def _in_style(value: str, before: str, suffix: str) -> str:
-    """The value, quoted where the old one was, or where the format needs it."""
+    """Quote the value where the old one was quoted, or where the format needs it."""
     if before[:1] in ("'", '"') and before[:1] == before[-1:]:
         if "\\" not in value and before[0] not in value:
             return before[0] + value + before[0]
@@ -128,7 +128,7 @@ def _add_entry(suffix: str, old: str, parts: AskedParts, request: str) -> str | 
 
 
 def _add_to_object(old: str, entry: str, request: str) -> str | None:
-    """JSON with one more entry, at the end of the object that the request names, or of the whole one if it names none."""
+    """Add an entry to JSON, at the end of the object that the request names, or of the whole one if it names none."""
     words, lines = {word.lower().rstrip("s") for word in re.findall(r"\w{3,}", request)}, old.rstrip().splitlines()
     starts = [
         at

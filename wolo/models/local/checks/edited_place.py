@@ -20,7 +20,7 @@ MOST_CLAUSES: Final = 12
 
 
 def edit_places(path: str, old: str, request: str) -> tuple[str, str]:
-    """The file after the changes that the request states in full, and the sentences that a model has to do."""
+    """Make the changes that the request states in full; also return the sentences that a model has to do."""
     edited = edit_place(path, old, request)
     if edited is not None:
         return edited, ""
@@ -34,7 +34,7 @@ def edit_places(path: str, old: str, request: str) -> tuple[str, str]:
 
 
 def edit_place(path: str, old: str, request: str) -> str | None:
-    """The file after a change that the request states in full; None: a model has to write it."""
+    """Make a change that the request states in full; None: a model has to write it."""
     suffix, parts = PurePath(path).suffix.lower(), asked_parts(request)
     suffix = ".env" if PurePath(path).name.startswith(".env") else suffix
     if suffix == ".csv" and not means(request, "remove") and (changed := set_cell(old, request, parts)):
@@ -75,7 +75,7 @@ def edit_place(path: str, old: str, request: str) -> str | None:
 
 
 def _exchange(old: str, exchange: tuple[str, str], request: str) -> str | None:
-    """The file with the new value in the only place of the old one, or in that whose surroundings the request names."""
+    """Put the new value in the only place of the old one, or in that whose surroundings the request names."""
     lines, words, points = old.split("\n"), re.findall(r"\w{3,}", request.lower()), dict[int, int]()
     for at in (at for at, line in enumerate(lines) if num_of(exchange[0], line)):
         owners = [lines[at]]
@@ -91,7 +91,7 @@ def _exchange(old: str, exchange: tuple[str, str], request: str) -> str | None:
 
 
 def exact_texts(text: str, request: str) -> str:
-    """The text with quotations of the request as they are written there: tiny models change capitals and end sentences."""
+    """Write quotations as in the request: tiny models change capitals and end sentences."""
     for each in asked_parts(request).quoted:
         text = re.sub(rf"({re.escape(each)})[.!](?=\\n|[\"'])", r"\1", text)
         if each not in text and len(spellings := set(re.findall(re.escape(each), text, re.IGNORECASE))) == 1:

@@ -31,7 +31,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def change_definition(old: str, request: str) -> str | None:
-    """A Python file without the definition that the request removes, or with the docstring or parameter that it states."""
+    """Remove the definition that the request removes, or add the docstring or parameter that it states."""
     quoted, lines = asked_parts(request).quoted, old.splitlines()
     for name, node in definitions(parse_python(old)).items() if not syntax_problem("a.py", old) else ():
         first, last = span_of(node)
@@ -46,7 +46,7 @@ def change_definition(old: str, request: str) -> str | None:
 
 
 def _add_parameter(old: str, node: ast.FunctionDef, request: str) -> str | None:
-    """The function with the parameter that the request names, whose default is the only such value in the body."""
+    """Add the parameter that the request names, whose default is the only such value in the body."""
     match, inside = NEW_PARAMETER.search(request), [each for each in ast.walk(node) if not isinstance(each, ast.keyword)]
     known = {getattr(each, "arg", None) or getattr(each, "id", None) for each in inside}
     name = next(filter(None, match.groups()), "") if match else ""
@@ -78,7 +78,7 @@ def _add_parameter(old: str, node: ast.FunctionDef, request: str) -> str | None:
 
 
 def keep_bodies(old: str, new: str, request: str) -> str:
-    """The old file with the annotations or the docstrings of the new one, where the request is for nothing else."""
+    """Take only annotations or docstrings from the new file, where the request is for nothing else."""
     is_typed, is_told = means(request, "type_hint"), re.search("docstring", request, re.I) is not None
     before, after = tree_of(old), tree_of(new)
     if not (is_typed or is_told) or before is None or after is None:
@@ -102,7 +102,7 @@ def keep_bodies(old: str, new: str, request: str) -> str:
 
 
 def _bare_arguments(node: Function) -> str:
-    """Parameters with their defaults, without annotations."""
+    """Write parameters with their defaults, without annotations."""
     arguments = copy.deepcopy(node.args)
     for each in ast.walk(arguments):
         if isinstance(each, ast.arg):
@@ -111,7 +111,7 @@ def _bare_arguments(node: Function) -> str:
 
 
 def _head(lines: list[str], node: Function) -> tuple[int, int]:
-    """Lines of a function up to its colon, from 0; none where its body begins on the last of them."""
+    """Find lines of a function up to its colon, from 0; none where its body begins on the last of them."""
     end = min([node.body[0].lineno, *(each.lineno for each in getattr(node.body[0], "decorator_list", ()))]) - 1
     if lines[end][: len(lines[end]) - len(lines[end].lstrip())] != lines[end].encode()[: node.body[0].col_offset].decode():
         return 0, 0
@@ -121,7 +121,7 @@ def _head(lines: list[str], node: Function) -> tuple[int, int]:
 
 
 def annotation_problem(text: str, request: str) -> str:
-    """What lacks an annotation, or has one that its f-string contradicts, where type hints are asked for; empty if nothing."""
+    """Name what lacks an annotation, or what its f-string contradicts, where type hints are asked for; empty if nothing."""
     tree, named = tree_of(text), mentioned_names(request)
     if tree is None or not means(request, "type_hint"):
         return ""
@@ -143,7 +143,7 @@ def functions_of(tree: ast.Module) -> dict[str, Function]:
 
 
 def set_result(old: str, request: str) -> str | None:
-    """A function that is one `return` gets the formula that the request states for a call of it."""
+    """Give a function that is one `return` the formula that the request states for a call of it."""
     functions, formula = named_functions(request, old), asked_formula(request, old)
     node = definitions(parse_python(old)).get(functions[0].name) if functions and not syntax_problem("a.py", old) else None
     if not formula or node is None:
@@ -154,7 +154,7 @@ def set_result(old: str, request: str) -> str | None:
 
 
 def functions_without_docstring(old: str, request: str) -> list[str]:
-    """Functions that a request for docstrings means: those that it names, or all, if they have none."""
+    """List functions that a request for docstrings means: those that it names, or all, if they have none."""
     tree, functions = tree_of(old), functions_of(tree_of(old) or ast.Module([], []))
     if tree is None or not re.search("docstring", request, re.I) or asked_parts(request).quoted:
         return []
@@ -163,7 +163,7 @@ def functions_without_docstring(old: str, request: str) -> list[str]:
 
 
 def with_docstrings(old: str, sentences: dict[str, str]) -> str:
-    """The file with these docstrings, by the names of the functions."""
+    """Add these docstrings, by the names of the functions."""
     lines = old.splitlines()
     for name, node in sorted(functions_of(tree_of(old) or ast.Module([], [])).items(), key=lambda item: -item[1].lineno):
         _, end = _head(lines, node)
@@ -175,7 +175,7 @@ def with_docstrings(old: str, sentences: dict[str, str]) -> str:
 
 
 def without_demo(text: str) -> str:
-    """A library without the code behind its definitions that tries them out."""
+    """Remove the code behind the definitions of a library that tries them out."""
     tree = tree_of(text)
     defined = [node for node in tree.body if isinstance(node, FUNCTIONS)] if tree else []
     if tree is None or not defined:

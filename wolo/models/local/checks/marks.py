@@ -31,25 +31,25 @@ def is_class_name(name: str) -> bool:
 
 
 def prose_of(request: str) -> str:
-    """The request without quoted texts, calls, file names and identifiers."""
+    """Put `_` for quoted texts, calls, file names and identifiers of the request."""
     for pattern in (QUOTES, CALL, FILE_NAME, SNAKE):
         request = pattern.sub(" _ ", request)
     return request
 
 
 def mentioned_names(request: str) -> set[str]:
-    """Words of the request that could be names of code or data; not those of files."""
+    """Collect words of the request that could be names of code or data; not those of files."""
     return set(re.findall(r"[A-Za-z_][\w-]*", FILE_NAME.sub(" ", request), re.ASCII))
 
 
 def without_literal_calls(request: str) -> str:
-    """The request without calls with literal arguments and their results, whose quotes are no texts to be written."""
+    """Leave out calls with literal arguments and their results, whose quotes are no texts to be written."""
     request = _CALL_RESULT.sub(lambda match: " " if match[2].strip() and is_literal(match[2]) else match[0], request)
     return CALL.sub(lambda match: match[0] if not match[2].strip() or not is_literal(match[2]) else match[1], request)
 
 
 def result_examples(request: str) -> list[tuple[str, str]]:
-    """Arguments and results as they are written, without quotes."""
+    """Find arguments and results as they are written, without quotes."""
     examples = [match.groupdict() for match in RESULT_EXAMPLE.finditer(request)]
     return [(each["text"] or each["word"], each["value"] or each["result"].rstrip(".;:!?")) for each in examples]
 
@@ -59,7 +59,7 @@ def words_of_examples(request: str) -> set[str]:
 
 
 def num_of(word: str, text: str) -> int:
-    """How often the text has the word, outside of longer ones."""
+    """Count how often the text has the word, outside of longer ones."""
     return len(re.findall(rf"(?<!\w){re.escape(word)}(?!\w)", text))
 
 

@@ -50,7 +50,7 @@ NEAR_SMALL: Final = 12
 
 
 def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str]:
-    """Parts of the request that the new text of its only file lacks, as ends of "it has no …"; `old`: the text before."""
+    """List what the new text of the only file lacks of the request, as ends of "it has no …"; `old`: the text before."""
     parts, is_code = asked_parts(request), PurePath(path).suffix.lower() == ".py"
     goes = means(request, *GOES)
     missing: list[str] = []
@@ -99,7 +99,7 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
 
 
 def missing_texts(request: str, text: str, old: str = "") -> list[str]:
-    """Quoted texts and numbers of the request that are neither in the text nor were in the old one.
+    """List quoted texts and numbers of the request that are neither in the text nor were in the old one.
 
     A word in capitals stands for another where the rest of a text has small letters: `Hello, NAME!`.
     """

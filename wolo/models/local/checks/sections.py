@@ -20,7 +20,7 @@ _NEW_SECTION: Final = re.compile(
 
 
 def unchanged_sections(request: str, path: str, text: str, old: str) -> list[str]:
-    """The first section that the request names, if none of those has changed."""
+    """Name the first section that the request names, if none of those has changed."""
     heads = re.findall(r"\[[\w.-]+\]", request)
     if path.endswith(".md") and text.count("\n") > old.count("\n") and not means(request, *GOES, "at_end", "heading"):
         words = set(re.findall(r"\w{4,}", prose_of(request).lower()))
@@ -35,14 +35,14 @@ def unchanged_sections(request: str, path: str, text: str, old: str) -> list[str
 
 
 def _section(text: str, head: str) -> str:
-    """The lines of a section of INI, TOML or Markdown, with those below it and its head; empty if there is none."""
+    """Cut out a section of INI, TOML or Markdown, with its head and those below it; empty if there is none."""
     next_one = r"\[" if head.startswith("[") else f"#{{2,{len(head.split()[0])}}} "
     match = re.search(rf"(?ms)^{re.escape(head)}(?!\w).*?(?=^{next_one}|\Z)", text)
     return match[0].rstrip() if match else ""
 
 
 def misplacement(request: str, quoted: tuple[str, ...], text: str) -> list[str]:
-    """A heading that is none, and a text that is not at the end."""
+    """Name a heading that is none, and a text that is not at the end."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     headings = [re.sub("^#+ ", "", line) for line in lines if line.startswith("#")]
     is_heading = not means(request, "heading") or quoted[0].lstrip("# ") in headings or not any("#" in line for line in lines)
@@ -53,7 +53,7 @@ def misplacement(request: str, quoted: tuple[str, ...], text: str) -> list[str]:
 
 
 def place_of_addition(old: str, request: str) -> tuple[int, str]:
-    """Number of lines before an addition to prose, and how a new item of the list there begins; empty if there is no list."""
+    """Count the lines before an addition to prose, and begin a new item of the list there; empty if there is no list."""
     words = {word.lower() for word in re.findall(r"\w[\w.]+\w", request)}
     lines, above, best = old.splitlines(), list[tuple[int, bool]](), (0, 0, len(old.splitlines()))
     heads = [(at, match) for at, line in enumerate(lines) if (match := re.match(r"(#+) +(.*)", line))]
@@ -76,13 +76,13 @@ def place_of_addition(old: str, request: str) -> tuple[int, str]:
 
 
 def asked_heading(old: str, request: str) -> str:
-    """The heading of a new section whose title the request quotes, with the line below; empty if there is none."""
+    """Write the heading of a new section whose title the request quotes, with the line below; empty if there is none."""
     quoted = asked_parts(request).quoted
     return f"{heading_level(old)} {quoted[0].lstrip('# ')}\n\n" if quoted and means(request, "heading") else ""
 
 
 def heading_level(old: str) -> str:
-    """The marks of most headings below the title."""
+    """Return the marks of most headings below the title."""
     levels = re.findall(r"(?m)^(##+) ", old)
     return max(set(levels), key=levels.count) if levels else "##"
 

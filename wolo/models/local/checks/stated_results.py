@@ -34,14 +34,14 @@ LONGEST_FORMULA: Final = 16
 
 
 def asked_formula(request: str, text: str = "") -> str:
-    """The expression over the parameters of `named_functions` that the request states: `a * 3 + b`; empty if none or several."""
+    """Find the expression over the parameters of `named_functions` that is stated: `a * 3 + b`; empty if none or several."""
     names = {name for each in named_functions(request, text) for name in each.parameters}
     formulas = set(_expressions(request, names)) if names else set()
     return formulas.pop() if len(formulas) == 1 else ""
 
 
 def asked_sum(request: str) -> str:
-    """The sum of numbers that a question states, with its value: `30 + 9 = 39`; empty if none."""
+    """Calculate the sum of numbers that a question states: `30 + 9 = 39`; empty if none."""
     for text in _expressions(request, set()) if asks_to_know(request) else ():
         if re.search(r"\d[-/%]\d", text):  # a date, a range
             continue
@@ -66,7 +66,7 @@ def repeat_count(request: str) -> int:
 
 
 def _expressions(request: str, names: set[str]) -> Iterator[str]:
-    """Calculations in the prose of a request that use these names and all of them are known, the longest first."""
+    """Find calculations in the prose of a request that use these names and all of them are known, the longest first."""
     known = names | set(_OF_FORMULAS.split())
     words = re.sub(r"[^\x00-\x7f]+", " \0 ", request).split()
     stretch: list[str] = []
@@ -94,7 +94,7 @@ def _calculation(words: list[str], names: set[str]) -> Iterator[str]:
 
 
 def stated_results(request: str) -> dict[str, str]:
-    """Literals that the request gives as results of calls, by the call as in `asked_parts`."""
+    """Find literals that the request gives as results of calls, by the call as in `asked_parts`."""
     results = {}
     for match in CALL.finditer(request):
         stated = _STATED.match(request, match.end() - 1)
@@ -104,6 +104,6 @@ def stated_results(request: str) -> dict[str, str]:
 
 
 def expected_values(request: str) -> tuple[str, ...]:
-    """Literals that the request gives outside of calls: results of these."""
+    """Find literals that the request gives outside of calls: results of these."""
     quoted = [next(filter(None, each)).strip() for each in QUOTES.findall(CALL.sub(" ", request))]
     return (*asked_parts(request).numbers, *quoted, *re.findall(r"(?<![\w.])(?:True|False|None)(?!\w)", request))
