@@ -56,7 +56,17 @@ def serve(
     log_to_file()
     exit_codes = {number: code for number, code in EXIT_BY_SIGNAL.items() if is_answered(number)}
     page = webbrowser.open if open_page else None
-    raise typer.Exit(asyncio.run(serve(port, exit_codes, page, runs or (), end_idle, has_yolo=yolo)))
+    raise typer.Exit(asyncio.run(serve(port, exit_codes, page, runs or (), end_idle, has_yolo=yolo, options=_option_types())))
+
+
+def _option_types() -> dict[str, type]:
+    """The types of the options that a session can be opened with, by name; `trust` names the folder."""
+    from wolo.cli.options import OPTIONS
+    from wolo.cli.sessions.background import OF_COMMAND_LINE, OF_PROCESS
+
+    others = OF_PROCESS | OF_COMMAND_LINE | {"worktree", "from", "version", "help"}
+    options = (each for each in OPTIONS if each.name not in others and not each.means)
+    return {each.name: {"flag": bool, "many": list}.get(each.kind, str) for each in options} | {"trust": str}
 
 
 def attach(

@@ -210,6 +210,21 @@ def test_yolo_is_chosen_on_the_command_line(provider: ProviderServer) -> None:
         assert server.get(f"/v1/sessions/{id}")["mode"] == "edit"
 
 
+@pytest.mark.parametrize("name", ["colour", "yolo", "output_format", "file", "cd"])
+def test_unknown_option_of_a_session_is_refused(server: Server, name: str) -> None:
+    """Nothing is accepted and then ignored."""
+    refused = server.post("/v1/sessions", 422, options={"max_turns": "2", name: "red"})
+    assert f"{name!r} is unknown" in refused["error"]["message"]
+    assert server.get("/v1/sessions") == []
+
+
+def test_options_of_a_session_have_their_types(server: Server) -> None:
+    for options in ({"deny": "shell"}, {"max_turns": True}, {"safe_mode": "no"}, {"trust": True}):
+        refused = server.post("/v1/sessions", 422, options=options)
+        assert "must be of type" in refused["error"]["message"]
+    server.new(options={"deny": ["shell:rm *"], "max_turns": "2", "safe_mode": True})
+
+
 def test_a_session_is_renamed_open_or_not(server: Server, provider: ProviderServer) -> None:
     def titles() -> list[str]:
         return [row["title"] for row in server.get("/v1/sessions")]

@@ -16,22 +16,21 @@ from wolo.frontends.background_sessions import background_server, find_backgroun
 from wolo.frontends.streams import print_line
 from wolo.places import find_places
 
-_HERE_ONLY = {
-    *("interactive", "output_format", "partial", "json_schema", "input_format", "output_last_message", "file", "no_session"),
-    *("continue", "resume", "fork", "plain"),
-}
+OF_PROCESS = {"interactive", "output_format", "partial", "json_schema", "input_format", "output_last_message", "file", "plain"}
 """Options that need a process which waits for the answer."""
+OF_COMMAND_LINE = {"bg", "print", "verbose", "cd", "ignore_unsupported"}
+"""Options that no session needs to know."""
 Spec = Annotated[str, typer.Argument(metavar="ID", help="Id, or the beginning or end of one.", show_default=False)]
 
 
 def start_in_background(flags: Flags, prompt: tuple[str, str, str]) -> int:
     """`prompt`: the text, what was piped, and its origin. Raises WoloError."""
-    if refused := sorted(_HERE_ONLY & {*flags}):
+    if refused := sorted((OF_PROCESS | {"continue", "resume", "fork", "no_session"}) & {*flags}):
         raise UsageError(f"--bg does not go with --{refused[0].replace('_', '-')}.", hint="`wolo attach ID` follows the session.")
     text = "\n\n".join(each for each in prompt[:2] if each.strip()) or str(flags.get("goal", ""))
     if not text.strip():
         raise UsageError("No prompt was given.", hint='wolo --bg "create a calculator"')
-    options = {name: value for name, value in flags.items() if name not in ("bg", "print", "verbose", "cd")}
+    options = {name: value for name, value in flags.items() if name not in OF_COMMAND_LINE}
     if "trust" in options:
         from wolo.workspace.root import find_root
 

@@ -60,9 +60,10 @@ async def serve(
     end_idle_s: float | None = None,
     *,
     has_yolo: bool = False,
+    options: Mapping[str, type],
 ) -> int:
     """Returns the exit code. Port 0: a free one. `end_idle_s`: it ends when nobody has used it for so long. `has_yolo`: clients
-    may choose that mode.
+    may choose that mode. `options`: the types of those with which they may open a session.
 
     Raises UsageError for a port in use, and a folder in `runs` without a run.
     """
@@ -75,7 +76,7 @@ async def serve(
     port = listener.getsockname()[1]
     running = RunningServer(port, secrets.token_urlsafe(24), os.getpid(), end_idle_s is not None, __version__, has_yolo)
     hub = SessionHub(Path.cwd(), runs=shown, has_yolo=has_yolo)
-    hub.port = port
+    hub.port, hub.options = port, options
     origins = layers.load(find_site()).settings.server.cors
     application = make_application(hub, running.token, port, origins)
     config = uvicorn.Config(

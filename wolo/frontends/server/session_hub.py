@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-
-
 IDLE_S = 60.0
 """Time after which a session is let go that nobody uses."""
 RIGHTS_S, MOST_RIGHTS = 5.0, 32
@@ -56,6 +54,8 @@ class SessionHub:
         self._places = find_places()
         self.port = 0
         """Of the server; 0: not yet known."""
+        self.options: Mapping[str, type] = {}
+        """Types of the options with which clients may open a session, by name."""
         self.used = time.monotonic()
         """Time of the latest request."""
         self._live: dict[str, LiveSession] = {}
@@ -107,6 +107,10 @@ class SessionHub:
 
     async def create(self, new: NewSession) -> dict[str, Any]:
         """Raises HttpError and WoloError."""
+        for name, value in new.options.items():
+            if not isinstance(value, known := self.options.get(name, ())):
+                fault = f"must be of type {known.__name__}" if known else "is unknown"
+                raise HttpError(422, f"options: {name!r} {fault}.", "`wolo --help` lists options; their names have _ for -.")
         self.check_mode(new.mode)
         cwd = await asyncio.to_thread(self._folder, new.cwd)
         if new.name:
