@@ -205,7 +205,12 @@ def test_yolo_is_chosen_on_the_command_line(provider: ProviderServer) -> None:
             server.post("/v1/sessions", 422, options=options)
             server.post("/v1/sessions", 422, options=options, background=True)
         assert server.get("/v1/sessions") == []
+        provider.script(text("Hi."))
         id = server.new(mode="edit")
+        server.prompt(id, "hello")
+        server.events(id).result()
+        server.post("/v1/sessions", 422, options={"resume": id, "fork": True, "mode": "yolo"})
+        assert [row["id"] for row in server.get("/v1/sessions")] == [id], "a refused session leaves no copy"
         server.post(f"/v1/sessions/{id}/change", 422, mode="yolo", title="no")
         assert server.get(f"/v1/sessions/{id}")["mode"] == "edit"
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
+from wolo.config import layers
+from wolo.config.cli_options import many
 from wolo.conversation.factory import open_conversation
 from wolo.conversation.history.changed_files import find_changes, patch
 from wolo.conversation.resources.file_tracking import open_tracker
@@ -32,7 +34,7 @@ from wolo.sessions.search import index_update
 from wolo.sessions.search.passage_search import hit_row, parse, search
 from wolo.sessions.session_rows import check_name, title_of
 from wolo.sessions.store import Store
-from wolo.workspace.root import Workspace, find_root
+from wolo.workspace.root import Workspace, find_root, find_site
 
 if TYPE_CHECKING:
     from wolo.frontends.server.batch_runs import BatchRuns
@@ -124,13 +126,10 @@ class SessionHub:
             name: value for name, value in (("model", new.model), ("mode", new.mode), ("session", new.name)) if value
         }
         flags |= new.options
+        if new.options:  # they can choose the mode too
+            self.check_mode((await asyncio.to_thread(layers.load, find_site(cwd), flags, many(flags, "set"))).settings.mode)
         conversation = await open_conversation(start_options(cwd, flags))
         info = conversation.info
-        try:
-            self.check_mode(info.mode)  # options can choose it too
-        except HttpError:
-            await conversation.close()
-            raise
         live = LiveSession(info.session_id, cwd, (), mode=info.mode, model=info.model)
         live.adopt(conversation)
         if new.background:
