@@ -170,7 +170,7 @@ def do_nothing() -> None: ...
 
 
 def cannot_apply(error: OSError) -> ToolError:
-    return ToolError(f"sandbox denied: cannot set up the sandbox: {error.strerror} ({error.filename}).")
+    return ToolError(f"sandbox denied: cannot set up the sandbox: {error.strerror} ({error.filename or 'memory'}).")
 
 
 class ScratchFolder:

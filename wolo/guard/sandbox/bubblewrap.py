@@ -73,9 +73,9 @@ def _is_of_the_system(binary: str) -> bool:
 class Descriptors:
     """Descriptors that the program inherits; -1 for none."""
 
-    def __init__(self, args_fd: int, status: int, watch: int, proxy: int) -> None:
-        self.args_fd, self.status, self.watch, self.proxy = args_fd, status, watch, proxy
-        self.filter = self.code = self.writable = -1
+    def __init__(self, proxy: int) -> None:
+        self.proxy = proxy
+        self.args_fd = self.status = self.watch = self.filter = self.code = self.writable = -1
 
     @property
     def made(self) -> tuple[int, ...]:
@@ -116,6 +116,7 @@ class Bubblewrap(Backend):
     ) -> SandboxedCommand:
         watch: Watch | None = None
         ending: Ending = do_nothing
+        descriptors = Descriptors(proxy_fd)
         try:
             if not only_reads:
                 self._watch_tops()
@@ -128,24 +129,23 @@ class Bubblewrap(Backend):
             tree = self._tree(names)
             if names:
                 watch = self._watch(names, tree.held, is_job=in_background)
-                ending = watch.close
+                ending, descriptors.watch = watch.close, watch.fd
             if names and not in_background:  # while a job runs, new names further down cannot be attributed to it
                 saved = [*linked, *(path for each in names.values() for path in each.links)]
                 ending = self._begin(names, saved, [path for each in names.values() for path in each.present], watch)
             variables = (*self._environment("/tmp").items(), *(PROXY_VARIABLES.items() if proxy_fd >= 0 else ()))
             settings = [word for name, value in variables for word in ("--setenv", name, value)]
-            words = [*tree.options(), *settings, "--chdir", str(cwd)]
+            words = [*tree.options(), *settings, "--chdir", str(cwd), ""]
+            descriptors.args_fd = in_memory(os.fsencode("\0".join(words)))
+            descriptors.status = in_memory(b"")
+            if self._filter:
+                descriptors.filter = in_memory(self._filter)
+            line = self._line(descriptors)
         except (OSError, ToolError) as error:
-            ending()
+            Cleanup(descriptors.made, ending)()
             if isinstance(error, ToolError):
                 raise
             raise cannot_apply(error) from error
-        descriptors = Descriptors(
-            in_memory(os.fsencode("\0".join((*words, "")))), in_memory(b""), watch.fd if watch else -1, proxy_fd
-        )
-        if self._filter:
-            descriptors.filter = in_memory(self._filter)
-        line = self._line(descriptors)
         cleanup = Cleanup(descriptors.made, ending, status_fd=descriptors.status)
         why = str if watch is None else watch.why_and_where if in_background else watch.why
         return SandboxedCommand((*line, *argv), descriptors.passed, cleanup, cleanup.has_begun, why_ended=why)

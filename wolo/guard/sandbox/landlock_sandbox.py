@@ -49,17 +49,16 @@ class Landlock(Backend):
                 "so it was not started."
             )
         watch, ending = (None, do_nothing) if only_reads else self._save()
+        fds: list[int] = []
         try:
             tmp = str(self._scratch.tmp)
             if self._ruleset < 0:
                 self._ruleset = landlock.make_ruleset(self._rights(), self._rules(tmp), apart=True)
             variables = (f"{name}={value}" for name, value in self._environment(tmp).items())
-            fds = [
-                in_memory(data)
-                for data in (self._launcher, self._filter, b"".join(os.fsencode(word) + b"\0" for word in variables))
-            ]
+            for data in (self._launcher, self._filter, b"".join(os.fsencode(word) + b"\0" for word in variables)):
+                fds.append(in_memory(data))
         except OSError as error:
-            ending()
+            Cleanup(fds, ending)()
             raise cannot_apply(error) from error
         code, filter_fd, words = fds
         line = [*line_for(code), *map(str, (self._ruleset, filter_fd, ROOT_CAPABILITIES, words, watch.fd if watch else -1)), "--"]

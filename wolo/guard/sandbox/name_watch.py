@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from wolo.errors import ToolError
 from wolo.guard.sandbox.python_launcher import bare_python, line_for, pack_programs
-from wolo.operating_system import in_memory
+from wolo.operating_system import hold_open, in_memory
 from wolo.places import make_private
 
 _PATIENCE_S = 30.0
@@ -173,16 +173,13 @@ class WatchProcess:
         fields["covered"] = {path: stamp_of(path) for path in watched.covered}
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         its.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        payload = in_memory(marshal.dumps({"folders": folders, **fields}, 2))
+        payload = marshal.dumps({"folders": folders, **fields}, 2)
         try:
-            with socket.socket(fileno=os.dup(self._control)) as control:
-                socket.send_fds(control, [b"b"], [payload, its.fileno()])
+            with its, hold_open(in_memory(payload)) as fd, socket.socket(fileno=os.dup(self._control)) as control:
+                socket.send_fds(control, [b"b"], [fd, its.fileno()])
         except OSError:
             mine.close()
             raise
-        finally:
-            os.close(payload)
-            its.close()
         watch = Watch(mine, self._running.remove)
         self._running.append(watch)
         return watch
@@ -194,11 +191,12 @@ class WatchProcess:
 
     def close(self) -> None:
         process, self._process = self._process, None
+        for fd in (self._inotify, self._control):  # the last to close a watch waits for it
+            if fd >= 0:
+                os.close(fd)
+        self._control = self._inotify = -1
         if process is None:
             return
-        for fd in (self._inotify, self._control):  # the last to close a watch waits for it
-            os.close(fd)
-        self._control = self._inotify = -1
         threading.Thread(target=process.wait, daemon=True).start()  # the kernel takes some 10 ms to end a watch
 
     def _begin(self) -> None:
@@ -217,8 +215,7 @@ class WatchProcess:
         except OSError as error:
             raise ToolError(_NO_WATCH.format(reason=error.strerror)) from error
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        code = in_memory(self._text)
-        try:
+        with mine, its, hold_open(in_memory(self._text)) as code:
             self._process = subprocess.Popen(
                 [*line_for(code), str(its.fileno()), str(self._inotify), str(self._aside)],
                 stdin=subprocess.DEVNULL,
@@ -229,7 +226,4 @@ class WatchProcess:
                 pass_fds=(its.fileno(), self._inotify, code),
                 process_group=0,  # in wolo's session, unlike what a command leaves behind
             )
-        finally:
-            os.close(code)
-            its.close()
             self._control = mine.detach()
