@@ -296,6 +296,19 @@ async def test_a_pattern_that_runs_away_is_stopped(harness: ToolHarness, grep: G
         assert "The search stopped after 1.5 s" in text
 
 
+async def test_search_that_found_much_ends_in_time(harness: ToolHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the time is over, no further handles are opened and searched."""
+    monkeypatch.setattr("wolo.tools.search.grep.MAX_S", 4.0)
+    monkeypatch.setattr("wolo.tools.search.grep.MOST_HANDLES", 10)
+    for number in range(40):
+        harness.put(f"{number:02}.txt", "needle\n")
+    runs, script = harness.folder / "runs", harness.folder / "search"
+    script.write_text(f'#!/bin/sh\ncase "$*" in */dev/fd/*) echo >> {runs}; sleep 30;; esac\nexec "$@"\n')
+    shown, told = await missed(Grep(["/bin/sh", str(script), *stand_in()]), harness, "needle")
+    assert shown == "stopped after 4 s", told
+    assert runs.read_text() == "\n"
+
+
 async def missed(grep: Grep, harness: ToolHarness, pattern: str, **arguments: Any) -> tuple[str, list[str]]:
     """What people are told is missing, and what the model is told."""
     result = await search(grep, harness, pattern, **arguments)
