@@ -61,6 +61,23 @@ def test_export_of_a_run_has_its_attempts(session: str, provider: ProviderServer
     assert run_wolo("audit", "export", "--run", "elsewhere").exit_code == 2
 
 
+def test_export_of_a_run_changes_none_of_it(session: str) -> None:
+    """Also the log of an attempt that was killed stays as it is, and is read."""
+    folder = Path("run", "attempts", "t0", "1-a", "session")
+    with Store.open(find_places().data) as store:
+        store.rename(session, title="only in the log")
+        shutil.copytree(find_places().data, folder)
+
+    def contents() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.suffix != ".db-shm"}
+
+    before = contents()
+    assert before[folder / "wolo.db-wal"]
+    lines = exported("--run", "run")
+    assert len([line for line in lines if line.get("attempt") == "1-a"]) == 6
+    assert contents() == before
+
+
 def test_attempts_with_bad_names_and_damage_are_told(session: str) -> None:
     attempts = Path(run := os.fsdecode(b"r\xffn"), "attempts", "t0")
     shutil.copytree(find_places().data, attempts / "1-a" / "session")

@@ -132,14 +132,16 @@ class Store:
         try:
             return cls.open(data_dir)
         except (StorageReadOnly, DatabaseTooNew) as error:
-            path = data_dir / "wolo.db"
-            if not path.exists():
+            if not (path := data_dir / "wolo.db").exists():
                 raise
-
-            database = ReadOnlyDatabase(path)
             why = "A newer wolo wrote these sessions" if isinstance(error, DatabaseTooNew) else "These sessions are read-only"
-            warning = f"{why}: {path} is opened for reading only."
-            return cls(database, data_dir / "blobs", SessionLocks(data_dir / "locks"), (warning,), time.time, is_read_only=True)
+            return cls.open_unchanged(data_dir, f"{why}: {path} is opened for reading only.")
+
+    @classmethod
+    def open_unchanged(cls, data_dir: Path, *warnings: str) -> Store:
+        """Changes no file there but SQLite's shared memory, not even to bring an older store forward. Raises SessionError."""
+        database = ReadOnlyDatabase(data_dir / "wolo.db")
+        return cls(database, data_dir / "blobs", SessionLocks(data_dir / "locks"), warnings, time.time, is_read_only=True)
 
     def create(
         self,

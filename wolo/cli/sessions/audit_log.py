@@ -60,8 +60,12 @@ def _stores(own: Store, attempts: Sequence[Path]) -> Iterator[tuple[dict[str, st
     yield {}, own
     for database in attempts:
         run, _, task, attempt, _, _ = (os.fsencode(name).decode(errors="backslashreplace") for name in database.parts[-6:])
-        with Store.open_to_read(database.parent) as store:
-            print_messages(store.warnings)
+        try:
+            store = Store.open_unchanged(database.parent)
+        except SessionError as error:
+            print_messages((error.message,))
+            continue
+        with store:
             yield {"run": run, "task": task, "attempt": attempt}, store
 
 
