@@ -110,8 +110,7 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
     token = token or (getpass.getpass("Token: ") if is_terminal else "")
     if not token:
         raise UsageError("The address has no token.", hint=f"Use the line that `wolo serve` printed, or set {TOKEN}.")
-    server = ServerClient(origin, token.strip())
-    try:
+    async with ServerClient(origin, token.strip()) as server:
         await server.check()
         lines = typed_lines(0)
         if not session and not new:
@@ -123,8 +122,6 @@ async def _attach(address: str, session: str, *, new: bool) -> int:
         if new:
             session = await new_session(server, str(Path.cwd()))
         return await _follow(server, session, lines)
-    finally:
-        await server.close()
 
 
 async def _follow(server: ServerClient, session: str, lines: AsyncIterator[str]) -> int:
@@ -144,12 +141,9 @@ async def _follow_background(session: BackgroundSession, lines: AsyncIterator[st
     if session.state == "interrupted":
         print_message("Its server ended during a turn. Nothing is run again by itself; a prompt continues.")
     running = server_of(session)
-    server = ServerClient(running.origin, running.token)
-    try:
+    async with ServerClient(running.origin, running.token) as server:
         await server.check()
         return await _follow(server, session.id, lines)
-    finally:
-        await server.close()
 
 
 def _running(origin: str) -> RunningServer | None:

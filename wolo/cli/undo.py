@@ -122,13 +122,10 @@ def _through_server(held: SessionInUse, kind: Kind, asked: dict[str, Any], agree
         raise held
 
     async def ask() -> Report:
-        client = ServerClient(server.origin, server.token)
-        try:
+        async with ServerClient(server.origin, server.token) as client:
             path = path_of(held.session_id, kind)
             planned = report_of(await client.ask("POST", path, {**asked, "preview": True}))
             return report_of(await client.ask("POST", path, {**asked, "anyway": True})) if agrees(planned) else planned
-        finally:
-            await client.close()
 
     return asyncio.run(ask())
 

@@ -319,8 +319,7 @@ def test_it_loads_neither_the_server_nor_a_conversation() -> None:
 
 
 async def test_a_server_that_was_started_again_is_told(server: Server) -> None:
-    client = ServerClient(server.origin, "the-token-of-before")
-    with pytest.raises(Unreachable, match="started again") as caught:
-        await anext(client.events("session_1", lambda: None))
+    async with ServerClient(server.origin, "the-token-of-before") as client:
+        with pytest.raises(Unreachable, match="started again") as caught:
+            await anext(client.events("session_1", lambda: None))
     assert "wolo --resume session_1" in caught.value.hint
-    await client.close()

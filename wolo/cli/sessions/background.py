@@ -46,13 +46,10 @@ async def _send(options: Flags, text: str, *, typed: bool) -> str:
     from wolo.frontends.attach.server_client import ServerClient, path_of
 
     running = await asyncio.to_thread(background_server)
-    server = ServerClient(running.origin, running.token)
-    try:
+    async with ServerClient(running.origin, running.token) as server:
         body = {"cwd": str(Path.cwd()), "background": True, "options": dict(options), "title": text[:80]}
         session_id = str((await server.ask("POST", "/v1/sessions", body))["id"])
         await server.ask("POST", path_of(session_id, "prompt"), {"text": text, "typed": typed})
-    finally:
-        await server.close()
     return session_id
 
 
@@ -86,11 +83,8 @@ def stop(id: Spec) -> None:
 
     async def interrupt() -> bool:
         assert running is not None
-        server = ServerClient(running.origin, running.token)
-        try:
+        async with ServerClient(running.origin, running.token) as server:
             return bool((await server.ask("POST", path_of(session.id, "interrupt")))["interrupted"])
-        finally:
-            await server.close()
 
     try:
         is_stopped = running is not None and session.state in ("working", "waiting") and asyncio.run(interrupt())

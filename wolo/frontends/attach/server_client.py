@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qs, quote, urlsplit
 
 import httpx2
@@ -49,6 +49,8 @@ def split_address(address: str) -> tuple[str, str]:
 
 
 class ServerClient:
+    """Use it as an asynchronous context manager."""
+
     def __init__(self, origin: str, token: str) -> None:
         if not (token.isascii() and token.isprintable()):
             raise UsageError("The token is no token of a wolo server.", hint=HOW)
@@ -57,7 +59,10 @@ class ServerClient:
         limit = httpx2.Timeout(30, connect=10, read=SILENCE_S)
         self._client = httpx2.AsyncClient(headers=headers, timeout=limit, trust_env=False)
 
-    async def close(self) -> None:
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
     async def check(self) -> None:

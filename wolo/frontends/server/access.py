@@ -51,14 +51,10 @@ class Access:
 
         # What lets the page of a permitted site read the response
         origin = Headers(scope=scope).get("origin", "")
-        if origin.lower() not in self._others:
-            shared = {"Vary": "Origin"} if self._others else {}
-        else:
-            shared = {
-                "Access-Control-Allow-Origin": origin,
-                "Access-Control-Expose-Headers": "Content-Disposition, Deprecation, Link",
-                "Vary": "Origin",
-            }
+        shared = {"Vary": "Origin"} if self._others else {}
+        if origin.lower() in self._others:
+            exposed = "Content-Disposition, Deprecation, Link"
+            shared |= {"Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": exposed}
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
