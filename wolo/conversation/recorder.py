@@ -133,18 +133,15 @@ class Recorder:
             case events.TurnEnded():
                 await self._save_waiting()
                 await self._wait_for(self._sink.cleanup)
-            case events.TaskStarted() if event.part_id in self._running:
-                # A session that is killed now finds the work of its subagent.
+            case events.TaskStarted() if event.part_id in self._running:  # if it is killed now, it finds the subagent's work
                 message_id, part = self._running[event.part_id]
-                task = {"agent": event.agent, "session": event.session_id}
-                named = replace(part, metadata={**part.metadata, TASK: task})
+                named = replace(part, metadata={**part.metadata, TASK: {"agent": event.agent, "session": event.session_id}})
                 await self.save(ResultsEntry(message_id=message_id, parts=(named,)))
             case events.MessageAdded(message=message):
                 await self.save(MessageEntry(message=message))
             case events.CallStarted(part=part, message_id=message_id):
                 self._running[part.id] = (message_id, part)
-                is_implied_by_answer = part.id == self._first_call and part.was_allowed_at_once
-                if not is_implied_by_answer:
+                if part.id != self._first_call or not part.was_allowed_at_once:  # otherwise the answer implies it
                     await self.save(ResultsEntry(message_id=message_id, parts=(part,)))
             case events.CallEnded(part=part, message_id=message_id):
                 self._running.pop(part.id, None)
