@@ -46,13 +46,13 @@ def filled(shape: object, text: str) -> object:
 
 @pytest.mark.parametrize("hidden", HIDING.values(), ids=HIDING)
 @pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-@pytest.mark.parametrize("tool", ["shell", "mcp__server__run", "write"])
-def test_every_argument_is_shown_whole_and_harmless(tool: str, place: dict[str, object], hidden: str) -> None:
+def test_every_argument_is_shown_whole_and_harmless(place: dict[str, object], hidden: str) -> None:
     given = filled(place, hidden)
     assert isinstance(given, dict)
-    shown = call_line(ToolPart(tool=tool, input=given))
-    assert "rm -rf ~" in shown
-    assert shown.isprintable()
+    for tool in ("shell", "mcp__server__run", "write"):
+        shown = call_line(ToolPart(tool=tool, input=given))
+        assert "rm -rf ~" in shown, tool
+        assert shown.isprintable(), tool
 
 
 def test_no_character_that_hides_gets_through() -> None:
