@@ -79,9 +79,18 @@ async def test_program_waiting_for_somebody_is_not_run(script: Script, code: str
 
 async def test_a_program_with_arguments_is_tried_with_some(script: Script) -> None:
     code = "```python\nimport sys\n\nprint(sys.argv[1].upper())"
-    turn = await script.turn("write up.py that prints its argument in capitals", text(code), text(" hello"))
-    assert calls_of(turn)[-1].input["command"] == "python3 up.py hello"
+    turn = await script.turn("write up.py that prints its argument in capitals", text(code), text(" hello"), text(code))
+    assert str(calls_of(turn)[-1].input["command"]).endswith(" && python3 up.py hello")
     assert "HELLO" in turn.ended.answer
+    assert "another version has the same results" in turn.ended.answer
+
+
+async def test_program_that_another_contradicts_is_no_success(script: Script) -> None:
+    versions = [text(f"```python\nimport sys\n\nprint(sys.argv[1].{name}())") for name in ("upper", "lower", "title")]
+    turn = await script.turn("write up.py that prints its argument in capitals", versions[0], text(" hEllo"), *versions[1:])
+    assert turn.ended.exit_code == 1
+    assert turn.ended.error is not None
+    assert "three versions of it disagree: it prints HELLO / hello / Hello" in turn.ended.error.message
 
 
 async def test_failing_command_is_read_fixed_and_rerun(script: Script) -> None:
@@ -254,7 +263,7 @@ async def test_program_printing_its_argument_is_rewritten(script: Script) -> Non
     bad = text("import sys\n\nprint(max(sys.argv[1].split('\\n'), key=len))")
     good = text("import sys\n\nprint(max(open(sys.argv[1]).read().split('\\n'), key=len))")
     turn = await script.turn(
-        "write longest.py that takes a file, e.g. poem.txt, and prints its longest line",
+        "write longest.py that takes a file, e.g. poem.txt, and prints its 1 longest line",
         text('"create"'),
         bad,
         text(" poem.txt"),
@@ -307,7 +316,11 @@ async def test_further_output_that_may_be_requested_stays(script: Script) -> Non
     ("request_", "code", "part"),
     [
         ("Crea a.py: imprime «late train» 3 veces.", "input()\nprint('late train\\n' * 3)", "“late train” 3 times"),
-        ("Écris a.py, qui prend un argument de la ligne de commande", "import sys\nopen(sys.argv[1])", "a run with an argument"),
+        (
+            "Écris a.py, qui prend un argument de la ligne de commande et affiche 7",
+            "import sys\nopen(sys.argv[1])",
+            "a run with an argument",
+        ),
     ],
 )
 async def test_work_that_no_run_shows_is_no_success(script: Script, request_: str, code: str, part: str) -> None:

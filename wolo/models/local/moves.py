@@ -1,14 +1,18 @@
-"""Moves a function or class to another Python file, with its imports, and mends the imports of other files: no model needed."""
+"""Moves functions, classes and files as a request states it, and mends what refers to them: no model needed."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
-from collections.abc import Sequence
-from pathlib import PurePath
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePath
+from typing import Final
 
 from msgspec import Struct
 
+from wolo.models.local.checks.asked_parts import asked_folder
 from wolo.models.local.checks.code_check import (
     IMPORTS,
     definitions,
@@ -20,9 +24,9 @@ from wolo.models.local.checks.code_check import (
     tree_of,
     undefined_names,
 )
-from wolo.models.local.checks.marks import mentioned_names
+from wolo.models.local.checks.marks import FILE_NAME, mentioned_names
 from wolo.models.local.checks.senses import means
-from wolo.models.local.simple_context import ProjectNames, named_files
+from wolo.models.local.simple_context import NOISE, ProjectNames, named_files
 
 
 class MovedName(Struct, frozen=True):
@@ -162,3 +166,90 @@ def _imports(text: str, name: str) -> str | None:
 
 def _module(path: str) -> str:
     return ".".join(PurePath(path).with_suffix("").parts)
+
+
+# Files
+
+MOST_FILES: Final = 200
+_EXTENSION: Final = re.compile(r"(?<![\w/.])\*?\.(\w{1,5})(?![\w/.])", re.ASCII)
+
+
+class FileMoves(Struct, frozen=True, kw_only=True):
+    sources: tuple[str, ...]
+    target: str = ""
+    """New name of the only source, or a folder; empty: the files go."""
+    is_folder: bool = False
+
+    @property
+    def command(self) -> str:
+        sources = shlex.join(self.sources)
+        if not self.target:
+            return f"rm -- {sources}"
+        return f"mkdir -p {shlex.quote(self.target)} && " * self.is_folder + f"mv -n -- {sources} {shlex.quote(self.target)}"
+
+    def was_done(self, names: ProjectNames) -> bool:
+        ends = [f"{self.target}/{PurePath(each).name}" if self.is_folder else self.target for each in self.sources]
+        return not any(map(names.exists, self.sources)) and (not self.target or all(map(names.exists, ends)))
+
+
+def asked_file_moves(request: str, names: ProjectNames) -> FileMoves | None:
+    """The files that the request moves, renames or deletes, by their names or by their endings; None if it does not say which."""
+    named = [each.strip("/") for each in FILE_NAME.findall(request)]
+    there = tuple(each for each in dict.fromkeys(named) if names.exists(each) and not names.is_folder(each))
+    fresh = [each for each in dict.fromkeys(named) if PurePath(each).suffix and not names.exists(each)]
+    alike = tuple(each for each in there if fresh and _suffix(each) == _suffix(fresh[0]))
+    if means(request, "rename", "move") and len(alike) == len(fresh) == 1 and named.index(alike[0]) < named.index(fresh[0]):
+        folder = PurePath(alike[0]).parent if "/" not in fresh[0] else PurePath()
+        return FileMoves(sources=alike, target=str(folder / fresh[0]))
+    endings = {*_EXTENSION.findall(request)}
+    if means(request, "move") and not fresh and (place := asked_folder(request) or _known_folder(request, names)):
+        found = tuple(each for each in _files(names, deep=False) if _suffix(each) in (endings or _words(request, names)))
+        sources = tuple(each for each in there if PurePath(each).parent != PurePath(place)) if there else found
+        return FileMoves(sources=sources, target=place, is_folder=True) if sources else None
+    if fresh or means(request, "add"):
+        return None
+    if means(request, "remove") and endings and not there:
+        found = tuple(each for each in _files(names, deep=means(request, "folder")) if _suffix(each) in endings)
+        return FileMoves(sources=found) if found else None
+    return None
+
+
+def _suffix(name: str) -> str:
+    return PurePath(name).suffix.lower().lstrip(".")
+
+
+def _words(request: str, names: ProjectNames) -> set[str]:
+    """Endings of files that are words of the request: "all jpg and png files"."""
+    return {_suffix(each) for each in names.files} & set(re.findall(r"\w{2,5}", request.lower()))
+
+
+def _known_folder(request: str, names: ProjectNames) -> str:
+    return next((each for each in re.findall(r"[\w-]+", request) if names.is_folder(each)), "")
+
+
+def _files(names: ProjectNames, *, deep: bool) -> Iterator[str]:
+    """Names of files, relative to the folder, without hidden and generated ones."""
+    for folder, folders, files in os.walk(names.folder):
+        folders[:] = sorted(each for each in folders if deep and not each.startswith(".") and each not in NOISE)
+        at = Path(folder).relative_to(names.folder)
+        yield from (str(at / each) for each in sorted(files)[:MOST_FILES] if not each.startswith("."))
+
+
+def next_reference(moves: FileMoves, names: ProjectNames, written: Sequence[str]) -> str:
+    """The next file that names a renamed one; empty at the end."""
+    others = (each for each in names.files if each not in (*written, *moves.sources))
+    return next((each for each in others if (text := names.whole(each)) and with_references(moves, each, text) != text), "")
+
+
+def with_references(moves: FileMoves, path: str, text: str) -> str:
+    """The text of another file with the new name of a renamed one, and of a Python module where it is imported."""
+    if moves.is_folder or not moves.target:
+        return text
+    old, new = PurePath(moves.sources[0]), PurePath(moves.target)
+    for before, after in dict.fromkeys(((str(old), str(new)), (old.name, new.name))):
+        text = re.sub(rf"(?<![\w/.-]){re.escape(before)}(?![\w-]|\.\w)", lambda _, after=after: after, text)  # type: ignore[misc]
+    if old.suffix == ".py" and path.endswith(".py") and old.stem != new.stem:
+        imported = rf"(?m)^(\s*(?:from|import)\s+(?:[\w.]*\.)?|\s*from\s+[\w.]+\s+import\s+(?:.*,\s*)?){old.stem}\b"
+        if re.search(imported, text):
+            text = re.sub(rf"(?<![\w.]){old.stem}(?=\.\w)", new.stem, re.sub(imported, rf"\g<1>{new.stem}", text))
+    return text

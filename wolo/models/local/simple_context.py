@@ -16,16 +16,19 @@ from wolo.errors import ProviderError
 from wolo.messages.deltas import TextDelta
 from wolo.messages.message import Message
 from wolo.messages.parts import AudioPart, FilePart, ImagePart, TextPart, ToolPart
-from wolo.models.local.checks.asked_parts import asked_folder
+from wolo.models.local.checks.asked_parts import asked_folder, asked_parts, clauses_of
+from wolo.models.local.checks.requested_work import is_about_files, wants_answer
+from wolo.models.local.checks.senses import means
 from wolo.models.local.local_chat import Completion, Sampling, Turn
 from wolo.models.local.local_response import LocalResponse
 from wolo.models.local.simple_texts import LANGUAGES, MAX_QUESTION_CHARS, MAX_REQUEST_CHARS, PROSE, shorten
 from wolo.models.tokens import estimate_text
 
-Plan = Literal["", "change", "project", "repair", "check", "try"]
+Plan = Literal["", "change", "project", "repair", "check", "try", "find", "move", "restore"]
 """Reason for a call: to rewrite a file, to describe the project, to repair a file after a failed command, to check a file that
-was written, to see how a command fails. Empty: to answer."""
-PLANS: Final[tuple[Plan, ...]] = ("change", "project", "repair", "check", "try")
+was written, to see how a command fails, to find a name, to move files, to undo a
+change. Empty: to answer."""
+PLANS: Final[tuple[Plan, ...]] = ("change", "project", "repair", "check", "try", "find", "move", "restore")
 
 PLAN_KEY: Final = "simple_mode"
 """Metadata key for the plan of a call."""
@@ -102,8 +105,11 @@ MAX_NAMES: Final = 60
 MAX_WHOLE: Final = 2_000_000
 """Bytes."""
 MAX_ENTRIES: Final = 2_000
-_NOISE: Final = frozenset(("node_modules", "__pycache__", "venv", "env", "build", "dist", "target"))
+NOISE: Final = frozenset(("node_modules", "__pycache__", "venv", "env", "build", "dist", "target"))
 _WITHOUT_EXTENSION: Final = frozenset(("Makefile", "Dockerfile"))
+MOST_WITH_WORD: Final = 3
+"""Files that a question for one of them may mean."""
+_TESTS: Final = re.compile(r"\btests?\b|prueba|тест|测试|テスト|اختبار", re.IGNORECASE)
 _WORD: Final = re.compile(r"(?:[~./]*[\w-][\w./-]*)")
 
 
@@ -156,7 +162,7 @@ def list_names(folder: Path) -> ProjectNames:
     for name, is_folder in _entries(folder):
         if not is_folder:
             files.append(name)
-        elif name not in _NOISE:
+        elif name not in NOISE:
             files += [f"{name}/{inner}" for inner, deeper in _entries(folder / name) if not deeper]
     files.sort(key=lambda name: (name.count("/"), name))
     return ProjectNames(folder, tuple(files[:MAX_NAMES]))
@@ -184,6 +190,8 @@ def named_files(request: str, names: ProjectNames) -> list[str]:
         name = word.rstrip(".,;:!?/")
         if not name or name in files:
             continue
+        if name.isupper() and len(titled := [each for each in names.files if Path(each).stem == name]) == 1:
+            name = titled[0]  # "the README"
         path = Path(name)
         is_file = ("." in name or name in names.files) and names.exists(name) and not names.is_folder(name)
         has_extension = bool(path.stem.strip(".")) and path.suffix in LANGUAGES
@@ -192,10 +200,23 @@ def named_files(request: str, names: ProjectNames) -> list[str]:
             files.append(name)
     lists = [name for name in files if re.fullmatch(r"\.\w+ignore", Path(name).name)]
     files = lists if lists and not any(Path(name).suffix in LANGUAGES for name in files) else files  # other names are lines of it
-    if folder := asked_folder(request):
-        inside = {name: f"{folder}/{name}" for name in files if "/" not in name and not names.exists(name)}
-        files = [inside.get(name, name) for name in files if name != folder]
+    for clause in clauses_of(request):
+        if folder := asked_folder(clause):
+            inside = {name: f"{folder}/{name}" for name in files if "/" not in name and name in clause and not names.exists(name)}
+            files = [inside.get(name, name) for name in files if name != folder]
     return list(dict.fromkeys(files))
+
+
+def defining_file(request: str, names: ProjectNames) -> str:
+    """The only file that defines a name of code in the request, or the test of it where the request is for one."""
+    words = set(re.findall(r"(?<![\w./-])[A-Za-z]\w*(?:_|[a-z][A-Z])\w*", request)) | {*asked_parts(request).identifiers}
+    defined = re.compile(rf"\b(?:def|class|function|func)\s+(?:{'|'.join(map(re.escape, words)) or '(?!)'})\b")
+    found = [name for name in names.files if defined.search(names.whole(name))]
+    if len(found) != 1 or not _TESTS.search(request):
+        return found[0] if len(found) == 1 else ""
+    return next(
+        (name for name in names.files if Path(name).stem in (f"test_{Path(found[0]).stem}", f"{Path(found[0]).stem}_test")), ""
+    )
 
 
 def meant_file(request: str, names: ProjectNames) -> str:
@@ -203,6 +224,26 @@ def meant_file(request: str, names: ProjectNames) -> str:
     words = set(re.findall(r"\w+", request.lower()))
     meant = [name for name in names.files if Path(name).stem.lower() in words]
     return meant[0] if len(meant) == 1 else ""
+
+
+def searched_name(request: str, names: ProjectNames) -> str:
+    """The only name of code that a question without a file is about, to be found in all files; empty if there is none."""
+    if not wants_answer(request) or any(map(names.exists, named_files(request, names))) or not names.files:
+        return ""
+    words = re.findall(r"(?<![\w./-])(?:[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w*|[A-Z]{3,})(?=s?\b(?!\.\w))", request)
+    found = list(dict.fromkeys((*asked_parts(request).quoted, *words)))
+    return found[0] if len(found) == 1 else _rare_word(request, names) if means(request, "where") and not found else ""
+
+
+def _rare_word(request: str, names: ProjectNames) -> str:
+    """The word of the request that the fewest files have, if these are few."""
+    groups = {*(part.lower() for name in names.files for part in Path(name).parts[:-1])}
+    if not (is_about_files(request) or groups & {*re.findall(r"\w+", request.lower())}):
+        return ""
+    texts = [names.whole(name).lower() for name in names.files]
+    words = {word.lower(): sum(word.lower() in text for text in texts) for word in re.findall(r"[^\W\d_]{4,}", request)}
+    few = [word for word, count in words.items() if 0 < count <= min(MOST_WITH_WORD, len(texts) - 1)]
+    return min(few, key=lambda word: (words[word], -len(word)), default="")
 
 
 def free_name(name: str, names: ProjectNames) -> str:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,10 @@ from wolo.models.local import simple_runs, simple_texts
 from wolo.models.local import simple_texts as texts
 from wolo.models.local.checks import run_check, versions
 from wolo.models.local.checks.asked_changes import asked_rename
-from wolo.models.local.checks.asked_parts import asked_names, asked_parts
+from wolo.models.local.checks.asked_parts import asked_folder, asked_names, asked_parts
+from wolo.models.local.checks.edited_place import edit_places
+from wolo.models.local.checks.evidence import unshown_part
+from wolo.models.local.checks.marks import num_of
 from wolo.models.local.checks.missing_parts import missing_texts
 from wolo.models.local.checks.requested_work import asks_for, is_about_words, is_harmless, wants_answer
 from wolo.models.local.checks.senses import means
@@ -32,10 +36,20 @@ from wolo.models.local.checks.stated_results import asked_sum, expected_values
 from wolo.models.local.file_request import OTHER_MODEL
 from wolo.models.local.local_chat import Sampling
 from wolo.models.local.local_response import PLAN_NOTICE, LocalResponse
-from wolo.models.local.moves import next_moved
-from wolo.models.local.simple_context import Effort, ProjectNames, SimpleStep, free_name, meant_file, named_files
+from wolo.models.local.moves import asked_file_moves, next_moved, next_reference
+from wolo.models.local.simple_context import (
+    Effort,
+    ProjectNames,
+    SimpleStep,
+    defining_file,
+    free_name,
+    meant_file,
+    named_files,
+    searched_name,
+)
 from wolo.models.local.simple_places import change_place, excerpt_about
 from wolo.models.local.simple_reports import (
+    FileText,
     describe_checks,
     describe_failure,
     describe_output,
@@ -50,6 +64,11 @@ from wolo.models.provider import DriveMode
 ACTION_TOKENS: Final = 8
 PATH_TOKENS: Final = 24
 MAX_NAMES_SHOWN: Final = 8
+MAX_LINES_FOUND: Final = 20
+LONGEST_LINE: Final = 160
+OTHER_WAY: Final = "Rename or remove the files that are there."
+COUNT: Final = 'Name what to count: how many lines of a.log have "ERROR"?'
+LOOK: Final = "Look at it, or state an example of a result, such as add(1, 2) -> 3."
 
 _TOOLS_OF: Final[dict[simple_texts.Action, tuple[str, ...]]] = {
     "create": ("write",),
@@ -103,6 +122,11 @@ async def start(step: SimpleStep) -> Message:
         and (tried := await _try_failing(step))
     ):
         return tried
+    if moved := await _move_files(step):
+        return moved
+    if (name := searched_name(step.question, step.names)) and "grep" in step.tools and not step.turn.has_attachment:
+        pattern = re.escape(name) if name != name.lower() else f"(?i){re.escape(name)}"
+        return await step.call("grep", {"pattern": pattern, "path": asked_folder(step.question) or "."}, plan="find")
     match await _choose_action(step):
         case "create":
             return await _create(step)
@@ -192,10 +216,25 @@ async def _change(step: SimpleStep) -> Message:
     return await (_ask_which(step) if step.names.files else _create(step))
 
 
+async def _move_files(step: SimpleStep, written: Sequence[str] = ()) -> Message | None:
+    """Mend what refers to a file that the request renames, then move it; None where the request moves none."""
+    if wants_answer(step.question) or not {"shell", "read", "write"} <= step.tools:
+        return None
+    if not (moves := await asyncio.to_thread(asked_file_moves, step.question, step.names)):
+        return None
+    if name := next_reference(moves, step.names, written):
+        return await step.call("read", {"path": name}, plan="change")
+    return await step.call("shell", {"command": moves.command}, plan="move")
+
+
 def _rename_place(step: SimpleStep, written: Sequence[str] = ()) -> str:
-    """The next file, of those that the request names or of all, that uses a name which is renamed."""
-    files = [name for name in named_files(step.question, step.names) or step.names.programs if name not in written]
-    return next((name for name in files if asked_rename(step.question, step.names.beginning(name))), "")
+    """The next file, of those that the request names and of those that only use it, with a name which is renamed."""
+    named = named_files(step.question, step.names)
+    for name in (each for each in dict.fromkeys((*named, *step.names.files)) if each not in written):
+        rename = asked_rename(step.question, text := step.names.beginning(name))
+        if rename and (name in named or not (named and re.search(rf"\b(?:def|class) {rename[0]}\b", text))):
+            return name
+    return ""
 
 
 async def _try_failing(step: SimpleStep) -> Message | None:
@@ -242,7 +281,7 @@ def _known_file(step: SimpleStep, named: Sequence[str]) -> str:
     names = step.names
     if named:
         return next((name for name in named if names.exists(name)), "")
-    if path := meant_file(step.question, names):
+    if path := meant_file(step.question, names) or defining_file(step.question, names):
         return path
     if step.turn.recent_path and names.exists(step.turn.recent_path):
         return step.turn.recent_path
@@ -293,6 +332,8 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
             return await change_place(step, path, file.text, simple_runs.error_of(failed) if failed is not None else "")
         case "read":
             path, text = str(call.input.get("path", "The file")), file_text(call.output).text
+            if means(step.question, "count"):
+                return await _count(step, path, file_text(call.output))
             excerpt = texts.shorten(excerpt_about(text, step.question), texts.MAX_EXCERPT_CHARS)
             return await step.answer(
                 texts.about(step.request, path, excerpt), lambda answer: quote_source(path, text, step.question, answer)
@@ -300,6 +341,15 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
         case "glob" if turn.plan == "project" and listing_of(call.output):
             names = "\n".join(listing_of(call.output)[:40])
             return await step.answer(texts.about(step.request, "The files of the project", names))
+        case "grep" if turn.plan == "find":
+            return await _answer_from(step, call)
+        case "shell" if turn.plan == "move":
+            if await asyncio.to_thread(asked_file_moves, step.question, step.names):
+                raise BadAnswer(
+                    f"`{call.input.get('command')}` left files where they were: their names are taken.", hint=OTHER_WAY
+                )
+            done = [f"Ran `{call.input.get('command')}`.", *(describe_success(each) for each in turn.written)]
+            return await step.response.reply("\n".join(done))
         case "shell" if turn.plan == "check":
             earlier = next((each for each in turn.calls if each.tool == "shell" and each is not call), None)
             if problem := run_check.run_problem(call, earlier, step.question):
@@ -313,14 +363,43 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
             return await (_after_failed_run(step, call) if is_silent else _reply_written(step, call))
         case "glob" | "shell":
             return await step.response.reply(describe_output(call))
+        case "write" if turn.plan == "restore" and (run := turn.failed_run):
+            return await _after_failed_run(step, run, run_check.run_problem(run, None, step.question) if not run.is_error else "")
         case "write" | "edit":
             return await _after_write(step, call)
         case _:
             return await step.response.reply(describe_success(call))
 
 
+async def _count(step: SimpleStep, path: str, file: FileText) -> Message:
+    """Count the lines with the only literal of the question. Raises BadAnswer without one: tiny models cannot count."""
+    parts = asked_parts(step.question)
+    found = [each for each in dict.fromkeys((*parts.quoted, *parts.numbers, *parts.names)) if num_of(each, file.text)]
+    if len(found) != 1 or not file.is_whole:
+        raise BadAnswer(f"{step.response.label} cannot count: nothing says which lines of {path} to count.", hint=COUNT)
+    lines = [line for line in file.text.splitlines() if num_of(found[0], line)]
+    shown = "\n".join(f"> {line[:LONGEST_LINE]}" for line in lines[:MAX_NAMES_SHOWN])
+    return await step.response.reply(f"{len(lines)} lines of {path} have {found[0]}:\n\n{shown}")
+
+
+async def _answer_from(step: SimpleStep, call: ToolPart) -> Message:
+    """Answer a question for a name with the lines that have it, and count them where that is asked for."""
+    name = searched_name(step.question, step.names)
+    lines = [line for line in call.output.splitlines() if re.match(r"\S[^:]*:\d+:", line)]
+    if not lines:
+        return await _talk(step)
+    shown = "\n".join(f"> {line[:LONGEST_LINE]}" for line in lines[:MAX_NAMES_SHOWN])
+    if means(step.question, "count"):
+        return await step.response.reply(f"{sum(line.count(name) for line in lines)} × {name}:\n\n{shown}")
+    lines.sort(key=lambda line: not re.search(rf":\s*(?:class|def|function|func|struct)\s+{re.escape(name)}\b", line))
+    excerpt = texts.shorten("\n".join(lines[:MAX_LINES_FOUND]), texts.MAX_EXCERPT_CHARS)
+    return await step.answer(texts.about(step.request, f"Lines with {name}", excerpt), lambda _: f"> {lines[0][:LONGEST_LINE]}")
+
+
 async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
     written = [str(each.input.get("path")) for each in step.turn.written]
+    if moved := await _move_files(step, written):
+        return moved
     if name := simple_runs.next_file(step.question, step.names, written):
         return await write_file(step, name)
     name = next_moved(step.question, step.names, written) or simple_runs.next_change(step.question, step.names, written)
@@ -342,6 +421,10 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
             if step.response.chat.server.continues:
                 answer = (await step.response.complete(texts.example_run(path, runner, step.question), sampling)).text
             command = simple_runs.example_command(path, runner, answer, text)
+            parts = asked_parts(step.question)
+            if not (earlier or parts.numbers or parts.quoted) and path.endswith(".py"):
+                compared = await comparison(step, path, text, shlex.split(command)[2:])
+                command = " && ".join(filter(None, (compared, command)))
     if command:
         return await step.call("shell", {"command": command, "timeout_s": simple_runs.RUN_S}, plan="check")
     return await _reply_written(step)
@@ -391,18 +474,32 @@ async def _after_failed_run(step: SimpleStep, call: ToolPart, problem: str = "")
     path = "" if only_tests else simple_runs.file_to_fix(call, step.question, step.names)
     path = path or (str(written[-1].input["path"]) if written else "")
     if (
-        len(written) >= REPAIRS or not path or (written and step.is_late(path))
+        len(written) >= REPAIRS or not path or (written and step.is_late(path)) or step.turn.plan == "restore"
     ):  # end without success: the work that was asked for does not run
         paths = dict.fromkeys(str(each.input.get("path")) for each in written)
+        if (old := _text_before(step, *paths)) and step.turn.plan != "restore":
+            return await step.call("write", {"path": path, "content": old}, plan="restore")
         begin = f"{', '.join(paths)} {'was' if len(paths) == 1 else 'were'} written, but " if paths else ""
         reason = problem or (f"{simple_runs.error_of(call)}." if run_check.is_probe(call) else describe_failure(call))
-        raise BadAnswer(f"{begin}{reason}", hint=OTHER_MODEL)
+        end = f" {path} is as it was before." if step.turn.plan == "restore" else ""
+        raise BadAnswer(f"{begin}{reason}{end}", hint=OTHER_MODEL)
     last = next((each for each in reversed(written) if each.input.get("path") == path), None)
     if last is None or last.tool == "edit":
         return await step.call("read", {"path": path}, plan="repair")
     if not step.may_write(path) and "edit" in step.tools:
         return await change_place(step, path, str(last.input["content"]), problem or simple_runs.error_of(call))
-    return await write_file(step, path, str(last.input["content"]), problem)
+    try:
+        return await write_file(step, path, str(last.input["content"]), problem)
+    except BadAnswer:
+        if not (old := _text_before(step, path)):
+            raise
+        return await step.call("write", {"path": path, "content": old}, plan="restore")
+
+
+def _text_before(step: SimpleStep, *paths: str) -> str:
+    """The text of the only file that the turn changed, as it was; empty if it was no file before, or there are several."""
+    reads = [file_text(call.output) for call in step.turn.calls if call.tool == "read" and [call.input.get("path")] == [*paths]]
+    return reads[0].text if reads and reads[0].is_whole else ""
 
 
 async def _after_failure(step: SimpleStep, call: ToolPart) -> Message:
@@ -438,11 +535,26 @@ async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Messa
     missing += [name for name in simple_runs.missing_files(step.question, step.names) if name not in by_path]
     missing += [f"a change of {name}" for name in simple_runs.unchanged_files(step.question, step.names, [*by_path])]
     runs = [call for call in step.turn.calls[step.turn.calls.index(step.turn.written[-1]) :] if call.tool == "shell"]
-    if "shell" in step.tools and not any(call.outcome in ("denied_by_person", "denied_by_rule") for call in runs):
+    was_allowed = "shell" in step.tools and not any(call.outcome in ("denied_by_person", "denied_by_rule") for call in runs)
+    if was_allowed:
         missing += [f"a run that shows {name}" for name in run_check.missing_runs(step.question, runs, contents)]
     if missing:
         verb = "was" if len(by_path) == 1 else "were"
         raise BadAnswer(f"{', '.join(by_path)} {verb} written, but this is missing: {', '.join(missing)}.", hint=OTHER_MODEL)
+    adopted = [versions.right_version(call) for call in step.turn.calls if call.tool == "shell"]
+    is_adopted = any(text and text in adopted for text in contents.values())
+    if was_allowed and not is_adopted and (clause := unshown_part(step.question, _changes(step, contents), runs)):
+        verb = "was" if len(by_path) == 1 else "were"
+        raise BadAnswer(f"{', '.join(by_path)} {verb} written, but no check shows this: “{clause}”.", hint=LOOK)
     text = "\n".join(describe_success(call, is_run=run is not None) for call in by_path.values())
     text += f"\n\n{describe_output(run)}" if run and not simple_runs.printed_nothing(run) and not run_check.is_probe(run) else ""
     return await step.response.reply(f"{text}\n\n{describe_checks(step.question, contents, run)}")
+
+
+def _changes(step: SimpleStep, contents: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The texts before and after of files that a model wrote, not of changes that the request states in full."""
+    reads = {
+        str(call.input.get("path")): file_text(call.output).text for call in reversed(step.turn.calls) if call.tool == "read"
+    }
+    changes = {path: (reads.get(path, ""), text) for path, text in contents.items()}
+    return {path: pair for path, pair in changes.items() if edit_places(path, pair[0], step.question) != (pair[1], "")}

@@ -17,7 +17,7 @@ from wolo.models.local.checks.edited_place import exact_texts
 from wolo.models.local.checks.edited_python import with_docstrings
 from wolo.models.local.checks.kept_content import lost_content
 from wolo.models.local.checks.missing_parts import missing_parts
-from wolo.models.local.checks.sections import asked_heading, place_of_addition
+from wolo.models.local.checks.sections import asked_heading, place_of_addition, repeats
 from wolo.models.local.checks.senses import GOES, means
 from wolo.models.local.file_request import OTHER_MODEL, TRIES, FileRequest, state_of
 from wolo.models.local.local_chat import Sampling
@@ -153,8 +153,9 @@ def is_about(added: str, request: str, old: str) -> bool:
     """Tells whether an addition speaks of what the request does, in its words but not as an order."""
     words, asked_for = _content_words(added), _content_words(request) - _content_words(old)
     known = len(words & _content_words(request))
-    repeats = re.sub(r"\W+", " ", added).strip() in re.sub(r"\W+", " ", request) and means(added, "work", "add")
-    return bool(words) and not repeats and bool(words & asked_for) and known >= min(2, len(words)) and known * 3 >= len(words)
+    is_part = re.sub(r"\W+", " ", added).strip() in re.sub(r"\W+", " ", request) and means(added, "work", "add")
+    is_repeated = is_part or repeats(request, added)
+    return bool(words) and not is_repeated and bool(words & asked_for) and known >= min(2, len(words)) and known * 3 >= len(words)
 
 
 def _content_words(text: str) -> set[str]:

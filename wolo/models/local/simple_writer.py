@@ -28,11 +28,12 @@ from wolo.models.local.checks.edited_python import annotation_problem, functions
 from wolo.models.local.checks.kept_content import lost_content, restore_definitions, restore_lines
 from wolo.models.local.checks.marks import mentioned_names
 from wolo.models.local.checks.missing_parts import missing_parts
+from wolo.models.local.checks.sections import repeats
 from wolo.models.local.checks.senses import means
 from wolo.models.local.checks.stated_results import EQUATION, repeat_count
 from wolo.models.local.file_request import OTHER_MODEL, TRIES, CallStream, FileRequest, code_in, state_of, whole_paragraphs
 from wolo.models.local.local_chat import Completion, Sampling, Turn
-from wolo.models.local.moves import moved_text
+from wolo.models.local.moves import asked_file_moves, moved_text, with_references
 from wolo.models.local.simple_context import FILE_TOKENS, SimpleStep, named_files
 from wolo.models.local.simple_places import added_lines, is_addition, write_docstrings
 from wolo.models.local.simple_reports import FileText, file_text
@@ -58,6 +59,8 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
     written = [str(call.input.get("path")) for call in step.turn.written]
     if (moved := await asyncio.to_thread(moved_text, step.question, step.names, written, path, old or "")) is not None:
         return await step.response.call("write", {"path": path, "content": moved})
+    if old is not None and (moves := await asyncio.to_thread(asked_file_moves, step.question, step.names)):
+        return await step.response.call("write", {"path": path, "content": with_references(moves, path, old)})
     order = await _order_for(step, path, old, problem)
     if old is not None and not order.error:
         edited, rest = edit_places(path, old, step.request)
@@ -96,10 +99,10 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
     raise BadAnswer(f"{step.response.label} could not write {path}: {fault.rstrip('.')}. {state_of(step)}", hint=OTHER_MODEL)
 
 
-async def comparison(step: SimpleStep, path: str, text: str) -> str:
+async def comparison(step: SimpleStep, path: str, text: str, arguments: Sequence[str] = ()) -> str:
     """Command that compares what was just written with further versions; empty if there is no need or nothing to compare.
 
-    The model is asked for a second version, and for a third if that one is not the same code.
+    The model is asked for a second version, and for a third if that one is not the same code. `arguments`: those of a program.
     """
     turn = step.turn
     read = next((call for call in turn.calls if call.tool == "read" and call.input.get("path") == path), None)
@@ -108,9 +111,9 @@ async def comparison(step: SimpleStep, path: str, text: str) -> str:
     functions = {
         name: kinds
         for name, kinds in versions.compared_functions(text, old or "").items()
-        if name in names or is_fix(step.question)
+        if not arguments and (name in names or is_fix(step.question))
     }
-    is_program = (
+    is_program = bool(arguments) or (
         read is None
         and means(step.question, "output")
         and not (repeat_count(step.question) or EQUATION.search(step.question))
@@ -129,7 +132,7 @@ async def comparison(step: SimpleStep, path: str, text: str) -> str:
     is_repair = (
         bool(functions) and is_fix(step.question) and all(re.search(rf"(?m)^def {name}\b", old or "") for name in functions)
     )
-    return versions.comparison_command([text, *others], functions, examples, (old or "") if is_repair else "")
+    return versions.comparison_command([text, *others], functions, examples, (old or "") if is_repair else "", arguments)
 
 
 async def _order_for(step: SimpleStep, path: str, old: str | None, problem: str = "") -> FileRequest:
@@ -279,7 +282,7 @@ def _fit(order: FileRequest, text: str) -> tuple[str, str]:
     if not fault and order.language == "python":
         fault = annotation_problem(text, order.request)
     fresh = [line.strip("-*+# .") for line in text.splitlines() if line not in (order.old or "")]
-    if order.is_prose and any(len(line) >= SHORTEST_ORDER and order.request.startswith(line) for line in fresh):
+    if order.is_prose and any(len(line) >= SHORTEST_ORDER and repeats(order.request, line) for line in fresh):
         fault = "it repeats the request instead of doing it"
     if (
         not fault

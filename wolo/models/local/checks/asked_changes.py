@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import keyword
 import re
 from typing import Final
@@ -15,6 +16,7 @@ NEW_PARAMETER: Final = re.compile(
     r"(?:called |named |namens |llamado |nommé |chamado )?(?:optional \w+ )?[`'\"「“]?([a-z]\w+)"
     r"|[`'\"「“]?([a-z]\w+)[`'\"」”]? ?(?:parameter|argument|パラメータ|引数|参数)\b"
 )
+ALIKE: Final = 0.85
 _NOUN: Final = (
     r"(?:function|method|class|funktion|methode|klasse|funci[óo]n|m[ée]todo|clase|fonction|m[ée]thode|função|функци|метод|класс"
     r"|(?:ال)?دالة)(?!\w* (?:call|comment|docstring|body))\w*"
@@ -67,9 +69,21 @@ def asked_exchange(request: str, old: str) -> tuple[str, str] | None:
     fresh = [each for each in fresh if not any(num_of(number, each) for number in numbers - {each})]  # 9090 of "9090:80"
     fresh = [each for each in fresh if each in numbers or not any(num_of(each, other) for other in fresh if other != each)]
     if len(known) != 1 or len(fresh) != 1:
-        return None
+        return _asked_correction(request, old)
     becomes = re.search(rf"{re.escape(known[0])}.*?{_BECOMES}\W*{re.escape(fresh[0])}", request, re.S)
     return (known[0], fresh[0]) if link or becomes else None
+
+
+def _asked_correction(request: str, old: str) -> tuple[str, str] | None:
+    """The only path or name of the file that the request also writes in another way: `contact.htm`, `contact.html`."""
+    words = [each for each in dict.fromkeys(re.findall(r"[\w./-]*\w", request)) if re.search(r"\w[./_-]\w", each)]
+    known = [each for each in words if num_of(each, old)]
+    pairs = [(one, other) for one in known for other in words if other not in known and _is_alike(one, other)]
+    return pairs[0] if len(pairs) == 1 else None
+
+
+def _is_alike(one: str, other: str) -> bool:
+    return difflib.SequenceMatcher(None, one, other).ratio() >= ALIKE
 
 
 def removes(request: str, name: str, text: str = "") -> bool:
@@ -115,6 +129,8 @@ def asked_rename(request: str, old: str) -> tuple[str, str] | None:
         for name in dict.fromkeys(candidates)
         if re.search(rf"(?m)\b(?:def|class) {name}\b|^{name} *[:=]|\bself\.{name}\b|^from .* import .*\b{name}\b", old)
     ]
+    loose = (name for name in dict.fromkeys(candidates) if re.search(r"_|[a-z][A-Z]", name))
+    defined = defined or [name for name in loose if re.search(rf"(?<![\w'\"]){name}(?![\w'\"])", old)]
     parts, known = asked_parts(request), defined
     new = [name for name in dict.fromkeys((*parts.identifiers, *parts.quoted)) if name not in known and name.isidentifier()]
     if len(known) > 1 and new:  # the one right before its new name

@@ -17,6 +17,7 @@ from wolo.models.local.checks.marks import (
     SNAKE,
     is_class_name,
     is_literal,
+    prose_of,
     without_literal_calls,
     words_of_examples,
 )
@@ -68,7 +69,7 @@ class AskedParts(Struct, frozen=True, kw_only=True):
 
 def clauses_of(request: str) -> list[str]:
     """Sentences, numbered items, and parts behind an "and" that ask for further work."""
-    number, sentence = r"(?:^|[\s,;:])(?:\d[.)]|[-*•])\s+", r"(?<!\.\w\.)(?<!\. B\.)(?<=[.;!])\s+|(?<=[。；！])|\n+"
+    number, sentence = r"(?:^|[\s,;:])(?:\d[.)]|[-*•])\s+", r"(?<!\.\w\.)(?<!\. B\.)(?<=[.;!?])\s+|(?<=[。；！？])|\n+"
     orders = "|".join(stems()[sense][0] for sense in ("add", "remove", "rename", "move"))
     verbs = rf"(?:{orders}|set|change|make|create|write|setz|änder|cambi|chang|mets|измени)\w*\s"
     further = rf",?\s(?:and|und|y|et|e|и)\s(?=(?:then |also |please )?{verbs})"
@@ -76,10 +77,11 @@ def clauses_of(request: str) -> list[str]:
 
 
 def asks_to_know(request: str) -> bool:
-    """A question, in any language, that does not ask politely for work: it names nothing that is to be made."""
-    if not is_question(request):
+    """A question, in any language, that does not ask for work, politely or not: it names nothing that is to be made."""
+    if not is_question(request) or means(request, "polite") or asked_parts(request).functions:
         return False
-    return not means(request, "polite") and not asked_parts(request).functions
+    asking = [each for each in re.split(r"(?<=[.!?？؟。])\s*", prose_of(request)) if is_question(each)]
+    return not asking or any(means(each, "inform", "count") or not means(each, "work") for each in asking)
 
 
 def asked_parts(request: str) -> AskedParts:

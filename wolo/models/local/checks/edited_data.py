@@ -10,6 +10,7 @@ from typing import Final
 from wolo.models.local.checks.asked_parts import AskedParts
 from wolo.models.local.checks.code_check import tree_of
 from wolo.models.local.checks.marks import mentioned_names, num_of
+from wolo.models.local.checks.senses import means
 
 DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
 LITERALS: Final = re.compile(r"(?<![\w.])(?:true|false|null|None|True|False)(?![\w.])")
@@ -86,6 +87,42 @@ def set_cell(old: str, request: str, parts: AskedParts) -> str | None:
     before[columns[0]] = before[columns[0]].replace(own[columns[0]], value) if own[columns[0]] else value
     lines[rows[0]] = mark.join(before)
     return "\n".join(lines)
+
+
+def remove_entries(suffix: str, old: str, request: str) -> str | None:
+    """CSV without the rows, or the column, that the request means by their names, other data without the only entry it names."""
+    if suffix == ".csv":
+        return _remove_cells(old, request)
+    words = {each.lower() for each in re.findall(r"[\w.-]*\w", request)} - {"json", "toml", "yaml", "ini"}
+    lines, places = old.split("\n"), list[int]()
+    for at, line in enumerate(lines):
+        match = re.match(r"\s*(?:- *)?[\"']?(@?[\w/-]+(?:\.[\w/-]+)*)[\"']?(?! *[:=] *(?:[\[{]|$))", line)
+        if match and match[1].lower() in words and not re.search(r"[\[{(]\s*$", line):
+            places.append(at)
+    if len(places) != 1:
+        return None
+    rest = lines[: places[0]] + lines[places[0] + 1 :]
+    if suffix == ".json" and places[0] < len(rest) and re.match(r"\s*[}\]]", rest[places[0]]):
+        rest[places[0] - 1] = rest[places[0] - 1].rstrip().removesuffix(",")
+    return "\n".join(rest)
+
+
+def _remove_cells(old: str, request: str) -> str | None:
+    lines = old.split("\n")
+    mark = ";" if lines[0].count(";") > lines[0].count(",") else ","
+    words = {each.lower() for each in re.findall(r"[\w.@+-]*\w", request)}
+    rows = [[cell.strip().lower() for cell in line.split(mark)] for line in lines]
+    columns = [at for at, name in enumerate(rows[0]) if name in words]
+    if '"' in old or len(columns) != 1 or any(len(row) != len(rows[0]) for row in rows if row != [""]):
+        return None
+    column = columns[0]
+    if means(request, "column"):
+        return "\n".join(
+            mark.join(cell for at, cell in enumerate(line.split(mark)) if at != column or not line) for line in lines
+        )
+    values = {row[column] for row in rows[1:] if row != [""] and row[column] in words}
+    rest = [line for line, row in zip(lines, rows, strict=True) if row == [""] or row == rows[0] or row[column] not in values]
+    return "\n".join(rest) if len(values) == 1 and len(rest) > 1 else None
 
 
 def _owners(lines: list[str], at: int) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from wolo.models.local.checks.asked_changes import apply_rename, asked_exchange, asked_rename
 from wolo.models.local.checks.asked_parts import asked_parts, clauses_of, marked_lines
-from wolo.models.local.checks.edited_data import DATA, set_cell, set_value
+from wolo.models.local.checks.edited_data import DATA, remove_entries, set_cell, set_value
 from wolo.models.local.checks.edited_python import change_definition, set_result
 from wolo.models.local.checks.kept_content import PROSE_SUFFIXES
 from wolo.models.local.checks.marks import num_of
@@ -47,7 +47,10 @@ def edit_place(path: str, old: str, request: str) -> str | None:
     if suffix == ".py" and parts.calls:
         return set_result(old, request)
     if parts.functions or parts.calls or means(request, "remove"):
-        return None
+        is_data = suffix in DATA or is_list
+        return (
+            remove_entries(suffix, old, request) if is_data and not (parts.quoted or means(request, "add", "rewrite")) else None
+        )
     if (exchange := asked_exchange(request, old)) and (
         exchange[0].isdigit() or suffix != ".py" or re.search(rf"[\"']{re.escape(exchange[0])}[\"']", old)
     ):

@@ -47,7 +47,8 @@ def lost_content(path: str, old: str, new: str, request: str) -> str:
         elif suffix in (".yaml", ".yml"):
             lost = _lost_entries(dict(_yaml_entries(old)), dict(_yaml_entries(new)), request, swap)
         elif suffix in PROSE_SUFFIXES:
-            lost = _lost_lines(old, new, request, is_table=suffix not in (".md", ".txt", ".rst"))
+            goes = suffix == ".csv" and means(request, "column") and means(request, "remove")
+            lost = [] if goes else _lost_lines(old, new, request, is_table=suffix not in (".md", ".txt", ".rst"))
         else:
             named = [next(filter(None, each)) for each in _DEFINED.findall(old)]
             lost = [

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.local.checks.asked_parts import asked_parts, asks_to_know
-from wolo.models.local.checks.senses import means
+from wolo.models.local.checks.senses import is_order, means
 
 Work = Literal["", "change", "run", "both"]
 """Effect that a request asks for: changed files, a command, either of them; empty: an answer."""
@@ -45,7 +45,7 @@ _FAULT: Final = re.compile(
     re.I,
 )
 _ASKING: Final = re.compile(
-    r"\s*(?:how|what|why|when|where|which|who|is|are|does|do|can|could|explain|describe|tell|show|list|find|summar\w+)\b", re.I
+    r"\s*(?:how|what|why|where|which|who|is|are|does|do|explain|describe|tell|show|list|find|summar\w+)\b", re.I
 )
 _FILES: Final = re.compile(
     r"\bfiles?\b|datei|ordner|verzeichnis|archivo|fichero|carpeta|fichier|dossier|arquivo|pasta|файл|папк|ملف|مجلد|文件|目录|ファイル|フォルダ",
@@ -86,7 +86,9 @@ def asks_for(request: str) -> Work:
         changes = False
     if not changes and not runs:  # "average([]) crashes. It should return 0."
         changes = bool(_FAULT.search(request)) and "?" not in request and not _ASKING.match(request)
-    if not changes and not runs and not means(request, "inform"):  # other languages: stems, and names of what is to be made
+    if (
+        not changes and not runs and (not means(request, "inform") or is_order(request))
+    ):  # other languages: stems, and names of what is to be made
         parts = asked_parts(request)
         changes = means(request, "work") or bool((parts.functions or parts.calls) and _names_file(request))
         changes = changes and (_names_file(request) or not _PROSE.search(request))
@@ -103,7 +105,11 @@ def asks_for_files(request: str) -> Work:
 
 def wants_answer(request: str) -> bool:
     """A question, or an order to explain, in any language that is known."""
-    return asks_to_know(request) or (not asks_for(request) and (means(request, "inform") or _ASKING.match(request) is not None))
+    if asks_to_know(request) or asks_for(request):
+        return asks_to_know(request)
+    begin = _LEAD.match(request.strip())
+    order = request.strip()[begin.end() if begin else 0 :]
+    return not is_order(order) and (means(order, "inform") or _ASKING.match(order) is not None)
 
 
 def is_about_words(request: str) -> bool:
@@ -111,6 +117,10 @@ def is_about_words(request: str) -> bool:
     if re.match(r"\s*(?:which|what)\b[\w ]{,20}\bcommand\b", request, re.I) or _HOW_TO.search(request):
         return asks_to_know(request)
     return asks_to_know(request) and not _ASKING.match(request) and not _FILES.search(request)
+
+
+def is_about_files(request: str) -> bool:
+    return _FILES.search(request) is not None
 
 
 def is_harmless(command: str) -> bool:

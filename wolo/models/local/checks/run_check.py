@@ -114,7 +114,7 @@ def formula_command(path: str, text: str, request: str, tests: str = "") -> str:
 def is_probe(run: ToolPart) -> bool:
     """Tells whether the command runs no program as the user would."""
     command = str(run.input.get("command", ""))
-    return command.startswith(PROBE) and not re.search(r"' && \w+ [\w./-]+$", command)
+    return command.startswith(PROBE) and not re.search(r"' && \w+ [\w/][\w./-]*(?:$| )", command)
 
 
 def run_problem(run: ToolPart, earlier: ToolPart | None, request: str) -> str:

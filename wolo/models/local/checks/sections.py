@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from pathlib import PurePath
 from typing import Final
 
+from wolo.models.local.checks.asked_changes import ALIKE
 from wolo.models.local.checks.asked_parts import asked_parts
 from wolo.models.local.checks.marks import prose_of
 from wolo.models.local.checks.senses import GOES, means
@@ -32,6 +34,11 @@ def unchanged_sections(request: str, path: str, text: str, old: str) -> list[str
     heads = [head for head in heads if _section(old, head)]
     is_same = heads and all(_section(text, head) == _section(old, head) for head in heads)
     return [f"change in {heads[0]}"] if is_same else []
+
+
+def repeats(request: str, line: str) -> bool:
+    """Check whether a line says what the request says, instead of doing it."""
+    return request.startswith(line) or difflib.SequenceMatcher(None, request, line).ratio() >= ALIKE
 
 
 def _section(text: str, head: str) -> str:

@@ -11,8 +11,10 @@ from typing import Final, Literal
 from wolo.models.local.checks.marks import prose_of
 
 _Change = Literal["remove", "rename", "rewrite", "move", "add", "type_hint", "at_end", "heading", "output", "command_line"]
-Sense = _Change | Literal["folder", "method", "polite", "inform", "work"]
+Sense = _Change | Literal["folder", "method", "polite", "inform", "work", "count", "column", "where"]
 
+ORDERS: Final[tuple[Sense, ...]] = ("work", "add", "remove", "rename", "move")
+"""Senses of words that order a change."""
 GOES: Final[tuple[Sense, ...]] = ("remove", "rename", "rewrite")
 """Senses of a request after which a name or text may be gone."""
 
@@ -36,6 +38,14 @@ def means(request: str, *senses: Sense) -> bool:
     words = prose_of(request)
     first = " ".join(words.split()[:4])[:40]
     return any(pattern_of(sense).search(first if sense == "inform" else words) for sense in senses)
+
+
+def is_order(request: str) -> bool:
+    """Check whether a word for work stands before any for an answer."""
+    words = prose_of(request)
+    work = [match.start() for sense in ORDERS if (match := pattern_of(sense).search(words))]
+    known = pattern_of("inform").search(words)
+    return bool(work) and (known is None or min(work) < known.start())
 
 
 def is_question(request: str) -> bool:

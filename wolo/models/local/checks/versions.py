@@ -113,13 +113,26 @@ def is_same_code(one: str, other: str, names: Sequence[str]) -> bool:
     return all(name in first and name in second and ast.dump(first[name]) == ast.dump(second[name]) for name in names)
 
 
-def comparison_command(versions: Sequence[str], functions: Functions, examples: Sequence[tuple[str, str]], old: str = "") -> str:
+def comparison_command(
+    versions: Sequence[str],
+    functions: Functions,
+    examples: Sequence[tuple[str, str]],
+    old: str = "",
+    arguments: Sequence[str] = (),
+) -> str:
     """Command that fails unless the first version has the results of another one.
 
-    `old`: the file before a repair, which must have had other results.
+    `old`: the file before a repair, which must have had other results. `arguments`: with which whole programs run.
     """
     script = Path(__file__).with_name("comparison_script.py").read_text("utf-8")
-    order = {"versions": versions, "functions": functions, "examples": examples, "old": old, "mark": COMPARED}
+    order = {
+        "versions": versions,
+        "functions": functions,
+        "examples": examples,
+        "old": old,
+        "arguments": arguments,
+        "mark": COMPARED,
+    }
     return f"{PROBE}{shlex.quote(script)} {shlex.quote(json.dumps(order))}"
 
 
