@@ -128,6 +128,7 @@ def asked_rename(request: str, old: str) -> tuple[str, str] | None:
         name
         for name in dict.fromkeys(candidates)
         if re.search(rf"(?m)\b(?:def|class) {name}\b|^{name} *[:=]|\bself\.{name}\b|^from .* import .*\b{name}\b", old)
+        or re.search(rf"(?m)^import (\w+)$[\s\S]*?(?<![\w.])\1\.{name}\b", old)
     ]
     loose = (name for name in dict.fromkeys(candidates) if re.search(r"_|[a-z][A-Z]", name))
     defined = defined or [name for name in loose if re.search(rf"(?<![\w'\"]){name}(?![\w'\"])", old)]
