@@ -72,7 +72,9 @@ HEAVY = {
     "end_to_end": "action compaction composer custom_tools dist escape fetch full_window hands hostile_checkout masked_outputs "
     "mcp mcp_features meanwhile panels pickers pictures pipeline_snippets plugins read_turn repl_screen replay sandbox "
     "extensions habits killed_work managed reviewer safe_mode searching_files showing_work steering terminal_hygiene "
-    "server_inputs typed_commands worktrees allowed_domains windows extension_logins hooks first_run",
+    "server_inputs typed_commands worktrees allowed_domains windows extension_logins hooks first_run "
+    "moving_sessions skills origins subagents patches",
+    "effects": "every_option",
     "fleet": "attempts worktree_pool batch batch_from_outside containers eval faults grading phases race run_origin simulation",
     "fleet/engines": "empty_node ray_engine warm_parent",
     "frontends/acp": "acp edges",
