@@ -42,7 +42,8 @@ async def test_change_of_data_follows_from_its_request(script: Script) -> None:
     turn = await script.turn("make the db in conf.yaml newer pls", said("change"), unrelated)
     assert turn.ended.exit_code == 1
     assert turn.ended.error is not None
-    assert UNSHOWN in turn.ended.error.message
+    assert "conf.yaml is as it was" in turn.ended.error.message
+    assert "restart" not in Path("conf.yaml").read_text()
 
 
 # Questions and orders
@@ -172,3 +173,20 @@ async def test_lines_of_a_file_are_counted(script: Script) -> None:
     assert turn.ended.answer.startswith("2 lines of a.log have 404:")
     turn = await script.turn("how many people in a.log are angry?", text("3"))
     assert turn.ended.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("request_", "old", "new"),
+    [
+        ("we move from node 18 to node 22, update ci.yml (both jobs)", "a:\n  node: 18\nb:\n  node: 18\n", "22"),
+        (
+            "ci.yml に「インストル」という誤字がいくつかあるので、全部「インストール」に直してください",
+            "a: インストル 18\nb: インストル 18\n",
+            "インストール",
+        ),
+    ],
+)
+async def test_all_places_of_a_text_are_changed(script: Script, request_: str, old: str, new: str) -> None:
+    Path("ci.yml").write_text(old)
+    await script.turn(request_, said("change"))
+    assert Path("ci.yml").read_text().count(new) == 2

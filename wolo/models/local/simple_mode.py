@@ -28,7 +28,7 @@ from wolo.models.local.checks.asked_changes import asked_rename
 from wolo.models.local.checks.asked_parts import asked_folder, asked_names, asked_parts
 from wolo.models.local.checks.edited_place import edit_places
 from wolo.models.local.checks.evidence import unshown_part
-from wolo.models.local.checks.marks import num_of
+from wolo.models.local.checks.marks import num_of, prose_of
 from wolo.models.local.checks.missing_parts import missing_texts
 from wolo.models.local.checks.requested_work import asks_for, is_about_words, is_harmless, wants_answer
 from wolo.models.local.checks.senses import means
@@ -363,7 +363,11 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
             return await (_after_failed_run(step, call) if is_silent else _reply_written(step, call))
         case "glob" | "shell":
             return await step.response.reply(describe_output(call))
-        case "write" if turn.plan == "restore" and (run := turn.failed_run):
+        case "write" if turn.plan == "restore":
+            if not (run := turn.failed_run):
+                raise BadAnswer(
+                    f"{call.input.get('path')} is as it was: its change did not follow from the request.", hint=OTHER_MODEL
+                )
             return await _after_failed_run(step, run, run_check.run_problem(run, None, step.question) if not run.is_error else "")
         case "write" | "edit":
             return await _after_write(step, call)
@@ -421,8 +425,8 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
             if step.response.chat.server.continues:
                 answer = (await step.response.complete(texts.example_run(path, runner, step.question), sampling)).text
             command = simple_runs.example_command(path, runner, answer, text)
-            parts = asked_parts(step.question)
-            if not (earlier or parts.numbers or parts.quoted) and path.endswith(".py"):
+            is_stated = asked_parts(step.question).quoted or re.search(r"(?<![\w.])\d", prose_of(step.question))
+            if not (earlier or is_stated) and path.endswith(".py"):
                 compared = await comparison(step, path, text, shlex.split(command)[2:])
                 command = " && ".join(filter(None, (compared, command)))
     if command:
@@ -544,6 +548,9 @@ async def _reply_written(step: SimpleStep, run: ToolPart | None = None) -> Messa
     adopted = [versions.right_version(call) for call in step.turn.calls if call.tool == "shell"]
     is_adopted = any(text and text in adopted for text in contents.values())
     if was_allowed and not is_adopted and (clause := unshown_part(step.question, _changes(step, contents), runs)):
+        old = "" if runs else _text_before(step, *by_path)
+        if old and old != contents[next(iter(by_path))]:
+            return await step.call("write", {"path": next(iter(by_path)), "content": old}, plan="restore")
         verb = "was" if len(by_path) == 1 else "were"
         raise BadAnswer(f"{', '.join(by_path)} {verb} written, but no check shows this: “{clause}”.", hint=LOOK)
     text = "\n".join(describe_success(call, is_run=run is not None) for call in by_path.values())

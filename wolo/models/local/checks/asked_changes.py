@@ -70,8 +70,8 @@ def asked_exchange(request: str, old: str) -> tuple[str, str] | None:
     fresh = [each for each in fresh if each in numbers or not any(num_of(each, other) for other in fresh if other != each)]
     if len(known) != 1 or len(fresh) != 1:
         return _asked_correction(request, old)
-    becomes = re.search(rf"{re.escape(known[0])}.*?{_BECOMES}\W*{re.escape(fresh[0])}", request, re.S)
-    return (known[0], fresh[0]) if link or becomes else None
+    becomes = re.search(rf"{re.escape(known[0])}.*?{_BECOMES}\W*(?:\w+ )?{re.escape(fresh[0])}", request, re.S)
+    return (known[0], fresh[0]) if link or becomes or _is_alike(known[0], fresh[0]) else None
 
 
 def _asked_correction(request: str, old: str) -> tuple[str, str] | None:

@@ -78,7 +78,9 @@ def edit_place(path: str, old: str, request: str) -> str | None:
 
 
 def _exchange(old: str, exchange: tuple[str, str], request: str) -> str | None:
-    """Put the new value in the only place of the old one, or in that whose surroundings the request names."""
+    """Put the new value in the only place of the old one, in that whose surroundings the request names, or in all."""
+    if means(request, "all"):
+        return re.sub(rf"(?<!\w){re.escape(exchange[0])}(?!\w)", lambda _: exchange[1], old)
     lines, words, points = old.split("\n"), re.findall(r"\w{3,}", request.lower()), dict[int, int]()
     for at in (at for at, line in enumerate(lines) if num_of(exchange[0], line)):
         owners = [lines[at]]

@@ -52,6 +52,7 @@ def num_words(clause: str) -> float:
 
 def _is_compared(request: str, changes: Mapping[str, tuple[str, str]], runs: Sequence[ToolPart]) -> bool:
     """Tells whether a run compared results, or showed texts of the request."""
+    numbers = re.findall(r"(?<![\w.])\d+", prose_of(request))
     parts, texts = asked_parts(request), "\n".join(new for _, new in changes.values())
     for run in (each for each in runs if not each.is_error):
         command = str(run.input.get("command", ""))
@@ -61,7 +62,7 @@ def _is_compared(request: str, changes: Mapping[str, tuple[str, str]], runs: Seq
         if parts.quoted and means(request, "output") and any(each in run.output for each in parts.quoted):
             return True
         has_argument = any(re.search(rf"{re.escape(path)} \S", command) for path in changes)
-        if has_argument and parts.numbers and all(re.search(rf"(?<!\d){each}(?!\d)", texts) for each in parts.numbers):
+        if has_argument and numbers and all(re.search(rf"(?<!\d){each}(?!\d)", texts) for each in numbers):
             return True
     return False
 

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from wolo.models.local.checks.marks import prose_of
 
 _Change = Literal["remove", "rename", "rewrite", "move", "add", "type_hint", "at_end", "heading", "output", "command_line"]
-Sense = _Change | Literal["folder", "method", "polite", "inform", "work", "count", "column", "where"]
+Sense = _Change | Literal["folder", "method", "polite", "inform", "work", "count", "column", "where", "all"]
 
 ORDERS: Final[tuple[Sense, ...]] = ("work", "add", "remove", "rename", "move")
 """Senses of words that order a change."""
