@@ -190,3 +190,30 @@ async def test_all_places_of_a_text_are_changed(script: Script, request_: str, o
     Path("ci.yml").write_text(old)
     await script.turn(request_, said("change"))
     assert Path("ci.yml").read_text().count(new) == 2
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "don't delete the .log files, only list them",
+        "remove the handling of .log from the code",
+        "delete all .log files except a.log",
+        "delete the .log files that are older than a week",
+        "Lösche nicht die .log Dateien",
+        "delete .log files if they are empty",
+    ],
+)
+async def test_files_under_a_condition_are_not_deleted(script: Script, request_: str) -> None:
+    for name in ("a.log", "b.log"):
+        Path(name).write_text(name)
+    await script.turn(request_, *[text("I cannot do that.")] * 4)
+    assert sorted(each.name for each in Path().glob("*.log")) == ["a.log", "b.log"]
+
+
+async def test_files_go_by_their_endings(script: Script) -> None:
+    Path("deep").mkdir()
+    for name in ("a.log", "deep/b.tmp", "deep/c.txt", "log.py"):
+        Path(name).write_text(name)
+    request = "delete all .log and .tmp files in here, also the ones in subfolders. don't touch anything else"
+    turn = await script.turn(request)
+    assert (sorted(each.name for each in Path().rglob("*.*")), turn.ended.exit_code) == (["c.txt", "log.py"], 0)

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from wolo.models.local.checks.asked_parts import asked_folder
+from wolo.models.local.checks.asked_parts import asked_folder, clauses_of
 from wolo.models.local.checks.code_check import (
     IMPORTS,
     definitions,
@@ -25,6 +25,7 @@ from wolo.models.local.checks.code_check import (
     undefined_names,
 )
 from wolo.models.local.checks.marks import FILE_NAME, mentioned_names
+from wolo.models.local.checks.requested_work import is_about_files
 from wolo.models.local.checks.senses import means
 from wolo.models.local.simple_context import NOISE, ProjectNames, named_files
 
@@ -171,6 +172,14 @@ def _module(path: str) -> str:
 # Files
 
 MOST_FILES: Final = 200
+_UNLESS: Final = re.compile(
+    r"(?:n['’]t|\bnot|\bnever|\bwithout|\bnicht|\bkeine?|\bohne|\bno|\bnunca|\bsin|\bne|\bpas|\bsans|\bnão|\bsem|\bnon|\bsenza|\bне|\bбез)"
+    r" (?!touch|change|toques|cambies|tocar|ändern|anfassen|touche|toccare|трогай)"
+    r"|\b(?:except|but|unless|if|außer|wenn|salvo|excepto|si|sauf|exceto|se|tranne|кроме|если|older|newer|larger|empty)\b"
+    r"|إلا|لا |除|不|以外|ない",
+    re.IGNORECASE,
+)
+"""A condition or negation: which files are meant takes more than their names."""
 _EXTENSION: Final = re.compile(r"(?<![\w/.])\*?\.(\w{1,5})(?![\w/.])", re.ASCII)
 
 
@@ -194,6 +203,8 @@ class FileMoves(Struct, frozen=True, kw_only=True):
 
 def asked_file_moves(request: str, names: ProjectNames) -> FileMoves | None:
     """The files that the request moves, renames or deletes, by their names or by their endings; None if it does not say which."""
+    if _UNLESS.search(request):
+        return None
     named = [each.strip("/") for each in FILE_NAME.findall(request)]
     there = tuple(each for each in dict.fromkeys(named) if names.exists(each) and not names.is_folder(each))
     fresh = [each for each in dict.fromkeys(named) if PurePath(each).suffix and not names.exists(each)]
@@ -208,7 +219,8 @@ def asked_file_moves(request: str, names: ProjectNames) -> FileMoves | None:
         return FileMoves(sources=sources, target=place, is_folder=True) if sources else None
     if fresh or means(request, "add"):
         return None
-    if means(request, "remove") and endings and not there:
+    clause = next((each for each in clauses_of(request) if endings & {*_EXTENSION.findall(each)}), "")
+    if means(clause, "remove") and is_about_files(clause) and not there:
         found = tuple(each for each in _files(names, deep=means(request, "folder")) if _suffix(each) in endings)
         return FileMoves(sources=found) if found else None
     return None
