@@ -17,11 +17,6 @@ def print_version() -> int:
     return 0
 
 
-def start_again_in_utf8() -> None:
-    """Under some locales Python could name no file with other letters than ASCII, whatever lies on the disk."""
-    os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
-
-
 def forget_cwd() -> None:
     """`python -m` looks for modules where it was started first, and a checkout may bring along a `json.py`."""
     try:
@@ -56,7 +51,8 @@ def main() -> None:
 
         sys.exit(answer(sys.argv[3:]))
     if sys.getfilesystemencoding() != "utf-8":
-        start_again_in_utf8()
+        # Under some locales Python could name no file with other letters than ASCII, whatever is on the disk.
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     if sys.platform == "win32":
         for stream in filter(None, (sys.stdin, sys.stdout, sys.stderr)):
             stream.reconfigure(encoding="utf-8", errors="surrogateescape")

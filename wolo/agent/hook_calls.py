@@ -239,11 +239,6 @@ def with_hook_text(part: ToolPart, response: HookResponse, *, is_changed: bool =
     return replace(part, output=f"{part.output}\n\n{FROM_HOOK.format(text=text)}") if text else part
 
 
-def executed_input(part: ToolPart) -> dict[str, Any]:
-    """Returns the arguments a saved call ran with; hooks may have replaced them."""
-    return next(changed_inputs(part), dict(part.input))
-
-
 def changed_inputs(part: ToolPart) -> Iterator[dict[str, Any]]:
     """Arguments by which the user or hooks replaced those of a saved call, the last ones first."""
     if isinstance(approved := part.metadata.get(APPROVED_INPUT), dict):

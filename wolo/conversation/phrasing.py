@@ -116,11 +116,6 @@ def describe_retry(event: events.AttemptFailed, left_s: float) -> str:
     return f"Retrying in {left_s:.0f} s · attempt {event.attempt + 1}{of} · {escaped_line(event.error.message).rstrip('.')}"
 
 
-def describe_retried(event: events.AttemptFailed) -> str:
-    """The failed attempts, once the next one is answered."""
-    return f"{sentence(event.error.message)} Attempt {event.attempt + 1} was answered."
-
-
 def _limit(delay_s: float) -> str:
     now = time.time()
     return f"Limit until {clock_time(now + delay_s, now)} ({countdown(delay_s)}), then it goes on by itself"

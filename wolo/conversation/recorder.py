@@ -44,11 +44,7 @@ class InlineExecutor(Executor):
 
 
 _writers: dict[int, Executor] = {}
-
-
-def _store_writer() -> Executor:
-    """One thread for all sessions of a process: they wait for the same database. In a forked process it is another one."""
-    return _writers.get(os.getpid()) or _writers.setdefault(os.getpid(), ThreadPoolExecutor(1, "wolo-store"))
+"""One thread for all sessions of a process: they wait for the same database. In a forked process it is another one."""
 
 
 class Recorder:
@@ -66,7 +62,10 @@ class Recorder:
         self._waiting: tuple[AnyEntry, ...] = ()
         """An answer that is saved with the next entry."""
         self._session_id, self._clock = session_id, clock
-        self._writer = InlineExecutor() if isinstance(sink, UnsavedSession) else _store_writer()
+        if isinstance(sink, UnsavedSession):
+            self._writer: Executor = InlineExecutor()
+        else:
+            self._writer = _writers.get(os.getpid()) or _writers.setdefault(os.getpid(), ThreadPoolExecutor(1, "wolo-store"))
         self.may_block = False
         """Saves without a thread once nothing is `ahead`."""
         self._last: Future[None] | None = None

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from wolo.agent.hook_calls import executed_input
+from wolo.agent.hook_calls import changed_inputs
 from wolo.errors import ToolError
 from wolo.messages.comparison import without_changing_values
 from wolo.messages.line_numbers import remove_numbers, split_output
@@ -111,7 +111,7 @@ def _files_of(args: Struct | None, part: ToolPart) -> Iterator[tuple[str, _Done]
 
 def _arguments(part: ToolPart, toolbox: Toolbox) -> Struct | None:
     try:
-        arguments = toolbox.decode(part.tool, executed_input(part))[1]
+        arguments = toolbox.decode(part.tool, next(changed_inputs(part), dict(part.input)))[1]
     except ToolError:
         return None
     return arguments if isinstance(arguments, Struct) else None

@@ -93,10 +93,6 @@ class LoadLimit:
         return entry.message.is_prompt or self._read_bytes >= 1.5 * self._most_bytes
 
 
-def too_large_notice(unread: int) -> str:
-    return f"This session is larger than any model's window: its first {unread:,} entries are not sent. They remain saved."
-
-
 def opening(unread: int, sent_from: str = "") -> CompactionEntry:
     """Makes the entry that replaces the ones not read, unless a compaction has left them out already.
 

@@ -204,7 +204,8 @@ def read_line(line: str, breaks: str) -> Typed:
             if letter == quote:
                 quote = ""
             elif letter == "\\" and quote == '"':
-                text += _escaped_within(next(letters, ""))
+                escaped = next(letters, "")
+                text += escaped if escaped in '"$`\\' else f"\\{escaped}"  # before other letters a backslash is literal
             else:
                 text += letter
             continue
@@ -240,8 +241,3 @@ def spell(word: str, typed: Typed) -> str | None:
             return "".join(f"\\{letter}" if letter in '"$`\\' else letter for letter in rest)
         case _:
             return "".join(letter if letter in PLAIN or not letter.isascii() else f"\\{letter}" for letter in rest)
-
-
-def _escaped_within(letter: str) -> str:
-    """In double quotes a backslash is literal unless one of these follows."""
-    return letter if letter in '"$`\\' else f"\\{letter}"

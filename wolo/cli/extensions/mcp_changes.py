@@ -224,15 +224,11 @@ def _switch(name: str, *, enabled: bool) -> None:
         raise UsageError(f"There is no MCP server {name} here.", hint="`wolo mcp list` lists them.")
     scope = server.scope if server.scope in ("user", "local") else "other"
     enable_server(site.places, site.root, scope, name, enabled=enabled)
-    still_off = enabled and scope == "other" and not _is_enabled(name)
-    if still_off:
-        raise UsageError(f"{name} is switched off in {server.source}.", hint="Change it there.")
+    if enabled and scope == "other":
+        servers = servers_here({"trust": str(site.root)}, find_site())
+        if not any(each.server.enabled for each in servers if each.name == name):
+            raise UsageError(f"{name} is switched off in {server.source}.", hint="Change it there.")
     print_line(f"{name} is {'enabled' if enabled else 'disabled'}.")
-
-
-def _is_enabled(name: str) -> bool:
-    site = find_site()
-    return any(each.server.enabled for each in servers_here({"trust": str(site.root)}, site) if each.name == name)
 
 
 def _save(name: str, server: Server, scope: Scope, *, is_quiet: bool = False) -> None:

@@ -122,6 +122,7 @@ def compare(
 
     Tries that errored, were lost or cancelled count in no share.
     """
+    from wolo.fleet.evaluation.scores import as_json as scores_as_json
     from wolo.fleet.evaluation.scores import compare_scores
 
     before, after = _scores(first), _scores(second)
@@ -134,7 +135,7 @@ def compare(
     if as_json:
         figures = {name: getattr(difference, name) for name in difference.__struct_fields__}
         tasks = [{"id": name, "a": a.share, "b": b.share} for name, a, b in unequal]
-        runs = {name: _figures(each) for name, each in (("a", before), ("b", after))}
+        runs = {name: scores_as_json(each, each.num_tries) for name, each in (("a", before), ("b", after))}
         print_json({**runs, "tasks": num_shared, "difference": {**figures, "clear": difference.is_clear}, "changed": tasks})
         return
     for path, scores in ((first, before), (second, after)):
@@ -150,12 +151,6 @@ def compare(
         print_line(f"{sign} {name}  {a.num_passed}/{a.num_tries} -> {b.num_passed}/{b.num_tries}")
     if missing := len({*before.tasks} ^ {*after.tasks}):
         print_message(f"{quantity(missing, 'task')} {'is' if missing == 1 else 'are'} graded in one of the runs only.")
-
-
-def _figures(scores: Scores) -> dict[str, Any]:
-    from wolo.fleet.evaluation.scores import as_json
-
-    return as_json(scores, scores.num_tries)
 
 
 def _scores(run: Path) -> Scores:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wolo.diagnostics.request_preview import RequestPreview
     from wolo.diagnostics.session_check import SessionFinding
     from wolo.messages.message import Producer
-    from wolo.models.prompt_cache import AnsweredRequest, CacheMiss
+    from wolo.models.prompt_cache import AnsweredRequest
     from wolo.models.provider import Price
     from wolo.sessions.loading import Loaded
 
@@ -144,7 +144,8 @@ def show_cache(id: SessionSpec = "", as_json: AsJson = False) -> None:
     for each in looked:
         usage = each.usage
         counts = f"{usage.prompt_tokens:>10,}  {usage.cache_read_tokens:>10,}  {usage.cache_write_tokens:>10,}"
-        print_line(f"{each.number:>4}  {counts}  {each.read_share:>5.0%}  {_miss(each.miss)}".rstrip())
+        miss = f"{each.miss.reason}: {each.miss.tokens:,} tokens{_money(each.miss.cost)}" if each.miss else ""
+        print_line(f"{each.number:>4}  {counts}  {each.read_share:>5.0%}  {miss}".rstrip())
     total = _total(looked)
     counts = f"{total['prompt_tokens']:>10,}  {total['cache_read_tokens']:>10,}  {total['cache_write_tokens']:>10,}"
     print_line(f"{'sum':>4}  {counts}  {total['share']:>5.0%}  {_cost(total)}".rstrip())
@@ -188,12 +189,6 @@ def _total(looked: list[AnsweredRequest]) -> dict[str, Any]:
         "missed_tokens": sum(miss.tokens for miss in misses),
         "missed_cost_usd": None if None in costs else sum(cost for cost in costs if cost),
     }
-
-
-def _miss(miss: CacheMiss | None) -> str:
-    if miss is None:
-        return ""
-    return f"{miss.reason}: {miss.tokens:,} tokens{_money(miss.cost)}"
 
 
 def _cost(total: dict[str, Any]) -> str:

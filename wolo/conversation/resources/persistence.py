@@ -16,7 +16,7 @@ from wolo.places import make_private
 from wolo.sessions import blobs, session_rows
 from wolo.sessions.entries import AnyEntry, BranchEntry, CompactionEntry, CustomEntry, SettingEntry
 from wolo.sessions.listing import SessionInfo
-from wolo.sessions.loading import LOAD_LIMIT_BYTES, EntryNode, opening, too_large_notice
+from wolo.sessions.loading import LOAD_LIMIT_BYTES, EntryNode, opening
 from wolo.sessions.locks import SessionLock
 from wolo.sessions.store import Store
 
@@ -122,7 +122,8 @@ class SavedSession:
             if self.compaction is None:
                 self.compaction = opening(loaded.unread, self.history[0].id if self.history else "")
                 self._changes += (self.compaction,)
-                self.notices += (too_large_notice(loaded.unread),)
+                unsent = f"its first {loaded.unread:,} entries are not sent. They remain saved."
+                self.notices += (f"This session is larger than any model's window: {unsent}",)
         self.summary_usage = tree.summary_usages(loaded.entries)
         self.side_question_usage = tree.side_question_usages(loaded.entries)
         earlier = tree.before_newest_prompt(loaded.entries)

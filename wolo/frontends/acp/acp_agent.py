@@ -177,7 +177,7 @@ class AcpAgent:
             conversation = await open_conversation(options)
         files.session_id = conversation.info.session_id
         session = self._sessions[files.session_id] = Session(conversation, self.client)
-        if unread := sdk.servers_given() - len(servers):
+        if unread := sdk.servers_given.get() - len(servers):
             session.notices.append(f"Ignored {quantity(unread, 'MCP server')} of the editor that wolo cannot read.")
         return session
 

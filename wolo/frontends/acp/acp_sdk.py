@@ -31,12 +31,8 @@ BaseModel.model_config = _CONFIG
 __all__ = ["PROTOCOL_VERSION", "AcpClient", "RequestError", "connect", "helpers", "schema", "servers_given"]
 
 
-_servers_given: ContextVar[int] = ContextVar("servers_given")
-
-
-def servers_given() -> int:
-    """MCP servers in the running request; the SDK drops those that it cannot read."""
-    return _servers_given.get()
+servers_given: ContextVar[int] = ContextVar("servers_given")
+"""MCP servers in the running request; the SDK drops those that it cannot read."""
 
 
 class AcpClient:
@@ -93,7 +89,7 @@ def connect(agent: Any, transport: Any, more: Mapping[str, Any]) -> Connection:
 
     async def handle(method: str, params: Any, is_notification: bool) -> Any:
         servers = params.get("mcpServers") if isinstance(params, dict) else None
-        _servers_given.set(len(servers) if isinstance(servers, list) else 0)
+        servers_given.set(len(servers) if isinstance(servers, list) else 0)
         if method in more and not is_notification:
             answering = more[method](params if isinstance(params, dict) else {})
         else:

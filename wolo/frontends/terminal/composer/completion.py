@@ -90,10 +90,6 @@ def offers_completions(document: Document) -> bool:
     return (text.startswith("/") and "\n" not in text) or (MENTION.search(text) or RESOURCE.search(text)) is not None
 
 
-def is_command_name(document: Document) -> bool:
-    return re.fullmatch(r"/[^\s/]+", document.text) is not None and document.is_cursor_at_the_end
-
-
 def mention(name: str) -> str:
     """The name after `@`, quoted if needed; the quotes of a folder stay open."""
     if not re.search(r'[\s"@:]', name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from prompt_toolkit.search import SearchDirection, start_search
 from wolo.agent.events import Event, PromptRefused
 from wolo.commands.command import is_command
 from wolo.conversation.conversation import Conversation
-from wolo.frontends.terminal.composer.completion import is_command_name, offers_completions
+from wolo.frontends.terminal.composer.completion import offers_completions
 from wolo.frontends.terminal.composer.pastes import Pastes, as_mentions, clean_paste, readable
 from wolo.frontends.terminal.composer.prompt_storage import DirectoryHistory, Drafts
 from wolo.frontends.terminal.display.terminal import AGAIN_WITHIN_S, Terminal, suspend
@@ -394,7 +395,7 @@ class Composer:
     def _first_entry(self) -> Completion | None:
         """The first entry of the menu, once a letter is typed; None: the typed text is already one of its entries."""
         state, document = self.buffer.complete_state, self.buffer.document
-        if is_command_name(document):
+        if re.fullmatch(r"/[^\s/]+", document.text) and document.is_cursor_at_the_end:
             # Commands for a user who types faster than the menu opens or fills
             offered = list(self._completer.get_completions(document, CompleteEvent(completion_requested=True)))
         elif state is None or state.original_document != document:  # no menu, or one of an earlier text

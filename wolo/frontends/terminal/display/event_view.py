@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from rich.text import Text
 
 from wolo.agent import events
-from wolo.conversation.phrasing import describe, describe_retried, describe_retry, duration, in_words
+from wolo.conversation.phrasing import describe, describe_retry, duration, in_words, sentence
 from wolo.errors import WoloError
 from wolo.frontends.terminal.display.activity import Activity, Announcements, BottomLine, Surface, newest_lines, progress_bar
 from wolo.frontends.terminal.display.dialog_host import DialogHost
@@ -302,7 +302,7 @@ class Screen:
             if event.tries or event.attempt == 1:
                 self._show_void(describe(event))
         else:
-            self._retried = describe_retried(event)
+            self._retried = f"{sentence(event.error.message)} Attempt {event.attempt + 1} was answered."
         due = time.monotonic() + event.delay_s
         self.status.start(lambda: describe_retry(event, max(due - time.monotonic(), 0)))
 
