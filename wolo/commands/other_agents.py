@@ -2,93 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
 from wolo.errors import UsageError
 
-SAME = {
-    "about": "status",
-    "agent": "agents",
-    "approvals": "permissions",
-    "allowed-tools": "permissions",
-    "auth": "login",
-    "background": "jobs",
-    "bashes": "jobs",
-    "commands": "help",
-    "compress": "compact",
-    "connect": "login",
-    "continue": "resume",
-    "dir": "add-dir",
-    "directory": "add-dir",
-    "effort": "thinking",
-    "keybindings": "keys",
-    "keymap": "keys",
-    "mcps": "mcp",
-    "memories": "memory",
-    "models": "model",
-    "policies": "permissions",
-    "ps": "jobs",
-    "reasoning": "thinking",
-    "rename": "title",
-    "reset": "new",
-    "restore": "undo",
-    "sandbox-add-read-dir": "add-dir",
-    "settings": "config",
-    "shells": "jobs",
-    "shortcuts": "keys",
-    "side": "btw",
-    "stats": "cost",
-    "summarize": "compact",
-    "themes": "theme",
-    "timeline": "rewind",
-    "trust": "permissions",
-    "usage": "cost",
-    "variants": "thinking",
-}
+_NAMES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+SAME: Mapping[str, str] = _NAMES["same"]
 """Our command by the name elsewhere."""
-_EXPLAINED = {
-    "apps": "/mcp shows the servers that bring other programs in; `wolo mcp add` adds one.",
-    "batch": "`wolo batch run` works through many tasks.",
-    "bug": "`wolo doctor --json` prints what a bug report needs.",
-    "chat": "Sessions are saved by themselves: /sessions lists them, /resume opens one.",
-    "checkpoint": "Each prompt is a checkpoint: /rewind goes back to one, /undo takes back changes of files.",
-    "collab": "/mode and Shift-Tab switch between plan, ask, edit and auto.",
-    "debug-config": "`wolo config show` names the source of each setting.",
-    "desktop": "`wolo serve` opens sessions in a browser.",
-    "details": "Ctrl-O views whole outputs, thinking and the transcript.",
-    "docs": "The guide lies in docs/guide; /help NAME explains a command.",
-    "experimental": "/config lists all settings; none is hidden.",
-    "fast": "/thinking low answers sooner; /model chooses a faster model.",
-    "footer": "`ui.status` in config.toml names the fields of the status row, `ui.status_command` a program that prints it.",
-    "extensions": "`wolo plugin`, /skills, /mcp and /hooks show what is installed.",
-    "feedback": "`wolo doctor --json` prints what a bug report needs.",
-    "ide": "Editors start wolo themselves: `wolo acp`.",
-    "insights": "/cost and `wolo sessions list` show what was used.",
-    "install-github-app": "docs/guide/ci.md shows the action for GitHub; it needs no app.",
-    "mention": "Write @ and the beginning of a name; Ctrl-X Ctrl-F opens a list of files.",
-    "personality": "Write it into AGENTS.md, or start with --append-system-prompt.",
-    "plugin": "`wolo plugin` installs and lists plugins.",
-    "plugins": "`wolo plugin` installs and lists plugins.",
-    "pr-comments": "Ask for them: with `gh` installed the model reads the comments of a pull request.",
-    "privacy": "Wolo sends nothing but your requests to the model you chose.",
-    "privacy-settings": "Wolo sends nothing but your requests to the model you chose.",
-    "realtime": "Wolo has no voice mode.",
-    "release-notes": "CHANGELOG.md lists the changes; `wolo --version` prints yours.",
-    "remote-control": "`wolo serve` opens sessions in a browser, also of another device.",
-    "rollout": "/status names the file of this session.",
-    "schedule": "/loop 10m PROMPT sends a prompt again and again.",
-    "security-review": "/review WHAT reviews changes: /review security of the uncommitted changes.",
-    "setup-github": "docs/guide/ci.md shows the action for GitHub.",
-    "share": "/export writes the session into a file; nothing is uploaded.",
-    "stash": "Ctrl-S keeps the typed text aside, and brings it back on an empty line.",
-    "statusline": "`ui.status` in config.toml names the fields of the status row, `ui.status_command` a program that prints it.",
-    "stop": "Esc stops the turn; /jobs and /tasks end what runs in the background.",
-    "terminal-setup": "Nothing to set up: Shift-Enter makes a new line where the terminal tells it from Enter; elsewhere "
-    "Ctrl-J, Alt-Enter, or a backslash before Enter. In tmux: set -s extended-keys on.",
-    "unshare": "Nothing is uploaded, so there is nothing to take back.",
-    "update": "`wolo update` says how to update.",
-    "upgrade": "`wolo update` says how to update.",
-    "voice": "Wolo has no voice mode.",
-    "yolo": "/mode auto runs commands in the sandbox; `wolo --yolo` asks nothing.",
-}
+_EXPLAINED: Mapping[str, str] = _NAMES["explained"]
 
 
 def explain_name(name: str) -> None:
