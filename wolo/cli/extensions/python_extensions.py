@@ -20,65 +20,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 
-_EXTENSION = '''"""NAME: say what it does."""
-
-from __future__ import annotations
-
-from wolo.extension import CheckedCall, TurnEvent, Extension
-
-EFFECTS: list[str] = []  # "write" and "network" leave the sandbox
-
-
-def extend(ext: Extension) -> None:
-    @ext.on_call("shell")
-    def check(call: CheckedCall) -> None:
-        if "sudo" in call.arguments["command"]:
-            call.ask("NAME: it would run as root.")
-
-    @ext.on("turn_ended")
-    def end(event: TurnEvent) -> None:
-        ext.status("NAME: ready")
-
-    @ext.command("NAME", help="Say hello")
-    def hello(arguments: str) -> str:
-        return f"Hello, {arguments or 'you'}!"
-'''
-_TEST = '''"""Tests of NAME: `wolo extensions test NAME`, or `python FILE`."""
-
-from __future__ import annotations
-
-import runpy
-from pathlib import Path
-
-from wolo.extension import CheckedCall, Extension
-
-FILE = Path(__file__).parents[1] / "NAME.py"
-
-
-def load() -> Extension:
-    ext = Extension()
-    runpy.run_path(str(FILE))["extend"](ext)
-    return ext
-
-
-def test_sudo_asks() -> None:
-    for function, _ in load().listeners["PreToolUse"]:
-        call = CheckedCall("shell", {"command": "sudo ls"}, "1")
-        function(call)
-        assert call.reply["decision"] == "ask"
-
-
-def test_command_greets() -> None:
-    assert load().commands["NAME"].run("Ada") == "Hello, Ada!"
-
-
-if __name__ == "__main__":
-    for name, function in list(globals().items()):
-        if name.startswith("test_"):
-            function()
-            print(f"{name}: passed")
-'''
-
 
 @app.command("list")
 def show(trust: Trust = False, as_json: AsJson = False) -> None:
@@ -128,11 +69,12 @@ def new(
         raise UsageError(f"{name!r} is no name of an extension.", hint="Use small letters, digits and underscores.")
     site = find_site()
     folder = site.root / ".wolo/extensions" if in_project else site.places.config / "extensions"
-    files = {folder / f"{name}.py": _EXTENSION, folder / "tests" / f"test_{name}.py": _TEST}
+    files = {folder / f"{name}.py": "new_extension.txt", folder / "tests" / f"test_{name}.py": "new_extension_test.txt"}
     if existing := [path for path in files if path.exists()]:
         raise UsageError(f"{existing[0]} exists.", hint="Choose another name.")
-    for path, content in files.items():
+    for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
+        content = Path(__file__).with_name(template).read_text("utf-8")
         path.write_text(content.replace("NAME", name), encoding="utf-8")
         print_line(str(Path(path)))
     print_message(f"`wolo extensions {'allow' if in_project else 'test'} {name}` is next.")
