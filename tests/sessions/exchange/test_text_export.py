@@ -14,7 +14,6 @@ from tests.sessions.exchange.histories_kept import keep, said
 from wolo.messages.message import Message, user
 from wolo.messages.parts import ImagePart, TextPart, ThinkingPart, ToolPart
 from wolo.sessions.exchange import html_export, markdown_export
-from wolo.sessions.exchange.html_export import STYLE
 from wolo.sessions.exchange.redaction import Redactor
 from wolo.sessions.store import Store
 
@@ -126,8 +125,8 @@ def test_a_page_stands_alone(store: Store) -> None:
     assert {"strong", "details", "summary", "img"} <= set(page.tags)
     assert "denied by person" in page.text
     assert "default-src 'none'" in text
-    assert "prefers-color-scheme: dark" in STYLE
-    assert "@media print" in STYLE
+    assert "prefers-color-scheme: dark" in text
+    assert "@media print" in text
     assert "http://" not in text
     assert "https://" not in text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,44 +33,6 @@ content="default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src
 <body>
 """
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1d2228; --soft: #5d6670; --paper: #fbfaf8; --card: #fff; --line: #dfdcd6;
-  --user: #eaf1fb; --bad: #b3261e; --link: #1a5fb4; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e3e4e6; --soft: #9aa3ad; --paper: #16181b; --card: #1e2125; --line: #33383e; --user: #1f2a3a; --bad: #ff8a80;
-    --link: #8ab4f8; }
-}
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 56rem; padding: 1.5rem 1rem 4rem; color: var(--ink); background: var(--paper);
-  font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
-header { border-bottom: 1px solid var(--line); margin-bottom: 1.5rem; }
-h1 { font-size: 1.4rem; margin: 0; }
-header p, small { color: var(--soft); font-weight: normal; }
-article { margin: 0 0 1rem; padding: .75rem 1rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--card); }
-article.user { background: var(--user); }
-article h2 { font-size: .85rem; margin: 0 0 .5rem; color: var(--soft); }
-.answer h1, .answer h2, .answer h3 { font-size: 1.05rem; color: inherit; }
-.text, pre { white-space: pre-wrap; }
-pre, code { font: .85rem/1.45 ui-monospace, "Cascadia Code", Menlo, Consolas, monospace; }
-pre { margin: .5rem 0 0; padding: .6rem .75rem; border-radius: .35rem; background: var(--paper); border: 1px solid var(--line); }
-details { margin: .5rem 0; border-left: 3px solid var(--line); padding-left: .75rem; }
-summary { cursor: pointer; color: var(--soft); }
-summary b, summary code { color: var(--ink); }
-.bad { color: var(--bad); }
-.attached { color: var(--soft); }
-a { color: var(--link); }
-img { display: block; max-width: 100%; margin: .5rem 0; border: 1px solid var(--line); }
-table { border-collapse: collapse; } td, th { border: 1px solid var(--line); padding: .25rem .5rem; }
-@media print {
-  body { max-width: none; padding: 0; font-size: 10pt; background: none; color: #000; }
-  article { border: 0; border-top: 1px solid #bbb; border-radius: 0; padding: .5rem 0; background: none; }
-  article.user { background: none; }
-  pre { border: 1px solid #ccc; background: none; }
-  article h2, summary { break-after: avoid; }
-  details::details-content { content-visibility: visible; display: block; height: auto; }
-}
-"""
-
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -93,7 +56,8 @@ def _page(info: SessionInfo, messages: MessageStream, redactor: Redactor | None)
         return escape(redactor.text(text) if redactor else text)
 
     title = clean(text_export.title(info))
-    yield HEAD.format(title=title, style=STYLE)
+    style = Path(__file__).with_name("html_export.css").read_text("utf-8")
+    yield HEAD.format(title=title, style=style)
     facts = (info.id, info.cwd, info.model, text_export.when(info.created))
     yield f"<header><h1>{title}</h1><p>{' · '.join(clean(fact) for fact in facts if fact)}</p></header>\n<main>\n"
     # HTML in the text stays text, script URLs are no links, and remote images are not loaded
