@@ -214,15 +214,15 @@ def asked_file_moves(request: str, names: ProjectNames) -> FileMoves | None:
         return FileMoves(sources=alike, target=str(folder / fresh[0]))
     endings = {*_EXTENSION.findall(request)}
     if means(request, "move") and not fresh and (place := asked_folder(request) or _known_folder(request, names)):
-        found = tuple(each for each in _files(names, deep=False) if _suffix(each) in (endings or _words(request, names)))
-        sources = tuple(each for each in there if PurePath(each).parent != PurePath(place)) if there else found
+        by_ending = tuple(each for each in _files(names, deep=False) if _suffix(each) in (endings or _words(request, names)))
+        sources = tuple(each for each in there if PurePath(each).parent != PurePath(place)) if there else by_ending
         return FileMoves(sources=sources, target=place, is_folder=True) if sources else None
     if fresh or means(request, "add"):
         return None
     clause = next((each for each in clauses_of(request) if endings & {*_EXTENSION.findall(each)}), "")
     if means(clause, "remove") and is_about_files(clause) and not there:
-        found = tuple(each for each in _files(names, deep=means(request, "folder")) if _suffix(each) in endings)
-        return FileMoves(sources=found) if found else None
+        by_ending = tuple(each for each in _files(names, deep=means(request, "folder")) if _suffix(each) in endings)
+        return FileMoves(sources=by_ending) if by_ending else None
     return None
 
 

@@ -378,12 +378,12 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
 async def _count(step: SimpleStep, path: str, file: FileText) -> Message:
     """Count the lines with the only literal of the question. Raises BadAnswer without one: tiny models cannot count."""
     parts = asked_parts(step.question)
-    found = [each for each in dict.fromkeys((*parts.quoted, *parts.numbers, *parts.names)) if num_of(each, file.text)]
-    if len(found) != 1 or not file.is_whole:
+    literals = [each for each in dict.fromkeys((*parts.quoted, *parts.numbers, *parts.names)) if num_of(each, file.text)]
+    if len(literals) != 1 or not file.is_whole:
         raise BadAnswer(f"{step.response.label} cannot count: nothing says which lines of {path} to count.", hint=COUNT)
-    lines = [line for line in file.text.splitlines() if num_of(found[0], line)]
+    lines = [line for line in file.text.splitlines() if num_of(literals[0], line)]
     shown = "\n".join(f"> {line[:LONGEST_LINE]}" for line in lines[:MAX_NAMES_SHOWN])
-    return await step.response.reply(f"{len(lines)} lines of {path} have {found[0]}:\n\n{shown}")
+    return await step.response.reply(f"{len(lines)} lines of {path} have {literals[0]}:\n\n{shown}")
 
 
 async def _answer_from(step: SimpleStep, call: ToolPart) -> Message:

@@ -31,14 +31,14 @@ def unshown_part(request: str, changes: Mapping[str, tuple[str, str]], runs: Seq
     if any(suffix in RUNNERS for suffix in suffixes.values()):
         longest = max(clauses_of(request) or [""], key=num_words)
         is_short = num_words(longest) <= MOST_WORDS and num_words(request) <= 2 * MOST_WORDS
-        return "" if is_short or _is_compared(request, changes, runs) else _shortened(longest)
+        return "" if is_short or _is_compared(request, changes, runs) else _quotation(longest)
     words = {each.lower() for each in re.findall(rf"{_SIGN}|[^\W_]+", request)}
     for path, (old, new) in changes.items():
         before, after = old.splitlines(), new.splitlines()
         changed = [line for line in (*before, *after) if (line in before) != (line in after) and re.search(r"\w", line)]
         own = [{each.lower() for each in re.findall(rf"{_SIGN}|[^\W_]+", line)} for line in changed]
         if suffixes[path] not in PROSE_SUFFIXES - {".csv"} and old and not (own and all(words & each for each in own)):
-            return _shortened(max(clauses_of(request) or [""], key=num_words))
+            return _quotation(max(clauses_of(request) or [""], key=num_words))
     return ""
 
 
@@ -67,6 +67,6 @@ def _is_compared(request: str, changes: Mapping[str, tuple[str, str]], runs: Seq
     return False
 
 
-def _shortened(clause: str) -> str:
+def _quotation(clause: str) -> str:
     clause = " ".join(clause.split())
     return clause if len(clause) <= LONGEST_SHOWN else f"{clause[:LONGEST_SHOWN].rpartition(' ')[0] or clause[:LONGEST_SHOWN]} …"
