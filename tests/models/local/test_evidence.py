@@ -10,6 +10,8 @@ import pytest
 from tests.fakes.provider_server import ProviderServer
 from tests.fakes.replies import text
 from tests.models.local.test_simple_mode import Script, said
+from wolo.models.local.moves import FileMoves, asked_file_moves, with_references
+from wolo.models.local.simple_context import list_names
 
 
 @pytest.fixture
@@ -201,6 +203,15 @@ async def test_all_places_of_a_text_are_changed(script: Script, request_: str, o
         "delete the .log files that are older than a week",
         "Lösche nicht die .log Dateien",
         "delete .log files if they are empty",
+        "remove comments from all .log files",
+        "Entferne die Leerzeilen aus allen .log Dateien",
+        "elimina las líneas vacías de los archivos .log",
+        "write a script that deletes all .log files",
+        "напиши скрипт, который удаляет файлы .log",
+        "I deleted all .log files by accident, restore them",
+        "delete all .log files, keep the newest",
+        "delete all .log files in the folder old",
+        "back up all .log files, then delete them",
     ],
 )
 async def test_files_under_a_condition_are_not_deleted(script: Script, request_: str) -> None:
@@ -208,6 +219,39 @@ async def test_files_under_a_condition_are_not_deleted(script: Script, request_:
         Path(name).write_text(name)
     await script.turn(request_, *[text("I cannot do that.")] * 4)
     assert sorted(each.name for each in Path().glob("*.log")) == ["a.log", "b.log"]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        "move the constants from main.py to settings.py",
+        "rename total to result in main.py, see other.py",
+        "move main.py to ../other.py",
+        "rename main.py to my other.py",
+        "move the tests of main.py into the folder src",
+        "write a script that moves all .py files to the folder src",
+    ],
+)
+def test_file_stays_where_a_part_is_meant(tmp_path: Path, request_: str) -> None:
+    (tmp_path / "main.py").write_text("total = 1\n")
+    assert asked_file_moves(request_, list_names(tmp_path)) is None
+
+
+@pytest.mark.parametrize("request_", ["delete all .log files in this folder", "lösche alle .log Dateien in diesem Ordner"])
+def test_subfolders_keep_files_unless_named(tmp_path: Path, request_: str) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in ("a.log", "deep/b.log"):
+        (tmp_path / name).touch()
+    moves = asked_file_moves(request_, list_names(tmp_path))
+    assert moves is not None
+    assert moves.sources == ("a.log",)
+
+
+def test_modules_of_the_same_name_stay() -> None:
+    moves = FileMoves(sources=("utils.py",), target="tools.py")
+    others = "from lib.utils import a\nfrom django import utils\n"
+    assert with_references(moves, "main.py", others) == others
+    assert with_references(moves, "main.py", "import os, utils\nutils.go()\n") == "import os, tools\ntools.go()\n"
 
 
 async def test_files_go_by_their_endings(script: Script) -> None:

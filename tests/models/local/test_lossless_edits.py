@@ -15,6 +15,7 @@ from wolo.models.local.moves import next_moved
 from wolo.models.local.simple_context import list_names
 
 LOAD = "import os\n\n\ndef load(path, mode=1):\n    return path\n\n\ndef run():\n    return load(2)\n"
+ROWS = "name,status\nAnn,active\nBo,inactive\nCy,active\n"
 PORT = "[dev]\nport = 1\n\n[prod]\nhost = 1\n"
 
 
@@ -39,6 +40,23 @@ PORT = "[dev]\nport = 1\n\n[prod]\nhost = 1\n"
         ("a.yaml", "- a\n", "Add the key `timeout` with 30."),
         ("a.md", "Port 80 and port 80.\n", "Use 81 instead of 80."),
         ("a.csv", "name,price\npear,1\n", "Delete the row pear, its price 5 was wrong."),
+        ("a.csv", ROWS, "delete all rows except status active"),
+        ("a.csv", ROWS, "lösche alle Zeilen mit status nicht active"),
+        ("a.csv", ROWS, "keep only the rows with status active, remove the rest"),
+        ("a.csv", ROWS, "remove Ann because her status is active"),
+        ("a.csv", ROWS, "remove the spaces in the column name"),
+        ("a.json", '{\n  "a": 1, "b": 2,\n  "c": 3\n}\n', "remove a"),
+        ("a.json", '{\n  "c": ["one", "two"],\n  "d": 3\n}\n', "remove one from c"),
+        ("a.json", '{\n  "name": "x",\n  "d": 3\n}\n', "remove the quotes around name"),
+        ("a.toml", 'text = """\nabc\n"""\n', "remove text"),
+        ("a.yaml", "services:\n  web:\n    port: 1\n", "remove the web service"),
+        ("a.yaml", "text: |\n  abc\nb: 1\n", "remove text"),
+        ("a.yaml", "on: push\nname: a\n", "remove the step on line 7"),
+        ("a.yaml", "timeout: 30\n", "increase timeout by 10"),
+        ("a.yaml", "timeout: 30\n", "erhöhe timeout um 10"),
+        ("m.py", LOAD, "rename load to class"),
+        ("m.py", LOAD, "rename load to fetch-all"),
+        ("m.py", LOAD, "rename path in load to place"),
     ],
 )
 def test_uncertain_change_is_left_to_the_model(path: str, old: str, request_: str) -> None:

@@ -25,8 +25,8 @@ from wolo.models.local.checks.code_check import (
     undefined_names,
 )
 from wolo.models.local.checks.marks import FILE_NAME, mentioned_names
-from wolo.models.local.checks.requested_work import is_about_files
-from wolo.models.local.checks.senses import means
+from wolo.models.local.checks.requested_work import FILES, is_about_files
+from wolo.models.local.checks.senses import UNLESS, means, pattern_of
 from wolo.models.local.simple_context import NOISE, ProjectNames, named_files
 
 
@@ -172,14 +172,22 @@ def _module(path: str) -> str:
 # Files
 
 MOST_FILES: Final = 200
-_UNLESS: Final = re.compile(
-    r"(?:n['’]t|\bnot|\bnever|\bwithout|\bnicht|\bkeine?|\bohne|\bno|\bnunca|\bsin|\bne|\bpas|\bsans|\bnão|\bsem|\bnon|\bsenza|\bне|\bбез)"
-    r" (?!touch|change|toques|cambies|tocar|ändern|anfassen|touche|toccare|трогай)"
-    r"|\b(?:except|but|unless|if|außer|wenn|salvo|excepto|si|sauf|exceto|se|tranne|кроме|если|older|newer|larger|empty)\b"
-    r"|إلا|لا |除|不|以外|ない",
+_PLAIN: Final = re.compile(
+    r"(?<!\w)(?:hey|hi|can|could|you|just|only|and|or|also|the|an?|this|these|those|ones|here|to|into|of|from|in|called|named|current"
+    r"|types?|recursive\w*|kannst|du|mal|den|dem|der|die|das|diese\w*|eine?n?|hier|nach|zu[mr]?|aus|von|und|auch|um|namens"
+    r"|l[oa]s|l[aeo]|el|una?|de[ls]?|al?|y|e|o|est[aeo]s?|aquí|llamada|les|une|des|du|dans|en|et|ces?|ici|vers"
+    r"|os|as|um|uma|d[ao]s?|em|n[ao]s?|para|aqui|i|il|gli|di|del\w*|nell[ae]|qui|в|во|из|и|на|эт[аио]\w*|здесь|тут|с"
+    r"|في|من|إلى|هنا|هذا)(?!\w)|\*|[把将的到里中这个都为成をのにへはで]|して|ください"
+    r"|(?:don['’]t|do not) (?:touch|change) (?:anything|any) (?:else|others?)",
     re.IGNORECASE,
 )
-"""A condition or negation: which files are meant takes more than their names."""
+"""Words that say nothing about which files are meant; not "my": a name with a space may follow."""
+_OUTSIDE: Final = re.compile(r"\.\./|(?<![\w./])~?/")
+_DEEP: Final = re.compile(
+    r"sub-?(?:fold|dir)|recursiv|rekursiv|unter(?:ordner|verzeichn)|subcarpeta|sous-dossier|subpasta|sottocartell|подпап|子文件夹|子目录"
+    r"|サブフォルダ|الفرعية",
+    re.IGNORECASE,
+)
 _EXTENSION: Final = re.compile(r"(?<![\w/.])\*?\.(\w{1,5})(?![\w/.])", re.ASCII)
 
 
@@ -203,27 +211,41 @@ class FileMoves(Struct, frozen=True, kw_only=True):
 
 def asked_file_moves(request: str, names: ProjectNames) -> FileMoves | None:
     """The files that the request moves, renames or deletes, by their names or by their endings; None if it does not say which."""
-    if _UNLESS.search(request):
+    if UNLESS.search(request) or _OUTSIDE.search(request):
         return None
     named = [each.strip("/") for each in FILE_NAME.findall(request)]
     there = tuple(each for each in dict.fromkeys(named) if names.exists(each) and not names.is_folder(each))
     fresh = [each for each in dict.fromkeys(named) if PurePath(each).suffix and not names.exists(each)]
     alike = tuple(each for each in there if fresh and _suffix(each) == _suffix(fresh[0]))
     if means(request, "rename", "move") and len(alike) == len(fresh) == 1 and named.index(alike[0]) < named.index(fresh[0]):
+        if not _is_plain(request[: request.index(fresh[0])], alike[0]):
+            return None  # a part of the file may be meant
         folder = PurePath(alike[0]).parent if "/" not in fresh[0] else PurePath()
         return FileMoves(sources=alike, target=str(folder / fresh[0]))
     endings = {*_EXTENSION.findall(request)}
     if means(request, "move") and not fresh and (place := asked_folder(request) or _known_folder(request, names)):
         by_ending = tuple(each for each in _files(names, deep=False) if _suffix(each) in (endings or _words(request, names)))
         sources = tuple(each for each in there if PurePath(each).parent != PurePath(place)) if there else by_ending
-        return FileMoves(sources=sources, target=place, is_folder=True) if sources else None
+        is_plain = _is_plain(request, place, *there, *(set() if there else _words(request, names)))
+        return FileMoves(sources=sources, target=place, is_folder=True) if sources and is_plain else None
     if fresh or means(request, "add"):
         return None
     clause = next((each for each in clauses_of(request) if endings & {*_EXTENSION.findall(each)}), "")
-    if means(clause, "remove") and is_about_files(clause) and not there:
-        by_ending = tuple(each for each in _files(names, deep=means(request, "folder")) if _suffix(each) in endings)
+    if means(clause, "remove") and is_about_files(clause) and not there and _is_plain(request):
+        by_ending = tuple(each for each in _files(names, deep=_DEEP.search(request) is not None) if _suffix(each) in endings)
         return FileMoves(sources=by_ending) if by_ending else None
     return None
+
+
+def _is_plain(request: str, *known: str) -> bool:
+    """Tells whether the text says nothing that is not understood, such as a condition or a part of the files."""
+    for each in sorted(known, key=len, reverse=True):
+        request = re.sub(rf"(?<!\w){re.escape(each)}/?(?!\w)", " ", request)
+    request = _EXTENSION.sub(" ", request)
+    senses = (pattern_of(each).pattern for each in ("polite", "rename", "move", "remove", "all", "folder"))
+    for pattern in (*senses, rf"(?:{FILES.pattern}|{_DEEP.pattern})", r"(?<!\w)(?:ال|m[óo]dulo?|module)"):
+        request = re.sub(rf"(?:{pattern})[^\W\u3040-\u9fff]*", " ", request, flags=re.IGNORECASE)
+    return not re.search(r"\w", _PLAIN.sub(" ", request))
 
 
 def _suffix(name: str) -> str:
@@ -261,7 +283,10 @@ def with_references(moves: FileMoves, path: str, text: str) -> str:
     for before, after in dict.fromkeys(((str(old), str(new)), (old.name, new.name))):
         text = re.sub(rf"(?<![\w/.-]){re.escape(before)}(?![\w-]|\.\w)", lambda _, after=after: after, text)  # type: ignore[misc]
     if old.suffix == ".py" and path.endswith(".py") and old.stem != new.stem:
-        imported = rf"(?m)^(\s*(?:from|import)\s+(?:[\w.]*\.)?|\s*from\s+[\w.]+\s+import\s+(?:.*,\s*)?){old.stem}\b"
+        folders = old.parent.parts
+        places = "|".join([r"\.+", *(re.escape(".".join(folders[at:])) for at in range(len(folders)))])
+        modules = rf"(?:from|import)\s+(?:\.+|(?:{places})\.)?|import\s+(?:[\w.]+,\s*)+"
+        imported = rf"(?m)^(\s*(?:{modules}|from\s+(?:{places})\s+import\s+(?:.*,\s*)?)){old.stem}\b"
         if re.search(imported, text):
             text = re.sub(rf"(?<![\w.]){old.stem}(?=\.\w)", new.stem, re.sub(imported, rf"\g<1>{new.stem}", text))
     return text

@@ -137,16 +137,16 @@ def asked_rename(request: str, old: str) -> tuple[str, str] | None:
     if len(known) > 1 and new:  # the one right before its new name
         between, last = rf"(?:(?!\b(?:{'|'.join(known)})\b).){{0,60}}?\b", "|".join(new)
         defined = [name for name in known if re.search(rf"\b{name}\b{between}(?:{last})\b", request)]
-    if len(defined) != 1:
-        return None
+    if len(defined) != 1 or re.search(rf"\b(?:in|inside|within|en|dans|em|в) (?:\w+ ){{,2}}{defined[0]}\b", request):
+        return None  # something in it
     after = re.search(
-        rf"\b{defined[0]}\b.{{0,80}}?(?<!\w)(?:(?:to|into|as|zu|nach|in|en|a|à|para|por|в|на|إلى)\b|为|成|を|に)\W*([A-Za-z_]\w*)(?!\w|\.\w)",
+        rf"\b{defined[0]}\b.{{0,80}}?(?<!\w)(?:(?:to|into|as|zu|nach|in|en|a|à|para|por|в|на|إلى)\b|为|成|を|に)\W*([A-Za-z_]\w*)(?!\w|[.-]\w)",
         request,
         re.ASCII,
     )
     if len(new) != 1 and after:
         new = [after[1]]
-    return (defined[0], new[0]) if len(new) == 1 else None
+    return (defined[0], new[0]) if len(new) == 1 and not keyword.iskeyword(new[0]) else None
 
 
 def apply_rename(text: str, rename: tuple[str, str]) -> str:

@@ -8,16 +8,31 @@ import re
 from typing import Final
 
 from wolo.models.local.checks.asked_parts import AskedParts
-from wolo.models.local.checks.code_check import tree_of
+from wolo.models.local.checks.code_check import syntax_problem, tree_of
 from wolo.models.local.checks.marks import mentioned_names, num_of
-from wolo.models.local.checks.senses import means
+from wolo.models.local.checks.senses import UNLESS, means
 
 DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
+_INSIDE: Final = re.compile(
+    r"comment|kommentar|comentari|коммент|注释|コメント|تعليق|quot|anführung|comilla|guillemet|aspas|virgolett|кавыч|引号|引用符"
+    r"|spaces?\b|leerzeichen|espac|espaço|spazi|пробел|空格|空白|duplicat|doppelt|duplicad|doublon|дублик|重复|重複"
+    r"|\b(?:after|before|nach|vor|después|antes|après|avant|dopo|prima|после|перед)\b",
+    re.IGNORECASE,
+)
+"""Parts of an entry, or a place beside it."""
+_RELATIVE: Final = re.compile(
+    r"(?:increas|rais|decreas|reduc|lower|erhöh|verring|senk|aument|augment|dismin|dimin|увелич|уменьш)[^.\n]*"
+    r"\b(?:by|um|de|en|di|на) \d"
+    r"|\bum \d+ (?:\w+ )?(?:erhöh|verring|höher|niedriger)|(?:增加|减少|提高|减小)了? ?\d|\d\w* ?(?:増や|減ら)",
+    re.IGNORECASE,
+)
 LITERALS: Final = re.compile(r"(?<![\w.])(?:true|false|null|None|True|False)(?![\w.])")
 
 
 def set_value(suffix: str, old: str, request: str, parts: AskedParts) -> str | None:
     """Give one key or constant the only value of the request."""
+    if _RELATIVE.search(request):
+        return None
     lines, names, places = old.split("\n"), mentioned_names(request), list[tuple[int, str, str]]()
     if suffix == ".py":
         for node in (tree_of(old) or ast.Module([], [])).body:
@@ -91,20 +106,28 @@ def set_cell(old: str, request: str, parts: AskedParts) -> str | None:
 
 def remove_entries(suffix: str, old: str, request: str) -> str | None:
     """CSV without the rows, or the column, that the request means by their names, other data without the only entry it names."""
+    request = ", ".join(each for each in re.split(r"[,;，、]", request) if means(each, "remove"))
+    if UNLESS.search(request) or _INSIDE.search(request):
+        return None
     if suffix == ".csv":
         return _remove_cells(old, request)
-    words = {each.lower() for each in re.findall(r"[\w.-]*\w", request)} - {"json", "toml", "yaml", "ini"}
+    words = {each.lower() for each in re.findall(r"[\w.-]*\w", request)} - {"json", "toml", "yaml", "ini", "on"}
     lines, places = old.split("\n"), list[int]()
     for at, line in enumerate(lines):
-        match = re.match(r"\s*(?:- *)?[\"']?(@?[\w/-]+(?:\.[\w/-]+)*)[\"']?(?! *[:=] *(?:[\[{]|$))", line)
+        match = re.match(r"\s*(?:- *)?[\"']?(@?[\w/-]++(?:\.[\w/-]+)*+)[\"']?+(?! *[:=] *(?:[\[{]|$))", line)
         if match and match[1].lower() in words and not re.search(r"[\[{(]\s*$", line):
             places.append(at)
     if len(places) != 1:
         return None
-    rest = lines[: places[0]] + lines[places[0] + 1 :]
+    gone, rest = lines[places[0]], lines[: places[0]] + lines[places[0] + 1 :]
+    if suffix in (".json", ".toml") and re.search(r",\s*[^\s#]", re.sub(r"\"[^\"]*\"|'[^']*'", "_", gone)):
+        return None  # more than the entry
+    below = "".join(rest[places[0] : places[0] + 1])
+    if below.strip() and len(below) - len(below.lstrip()) > len(gone) - len(gone.lstrip()):
+        return None
     if suffix == ".json" and places[0] < len(rest) and re.match(r"\s*[}\]]", rest[places[0]]):
         rest[places[0] - 1] = rest[places[0] - 1].rstrip().removesuffix(",")
-    return "\n".join(rest)
+    return None if syntax_problem(f"a{suffix}", "\n".join(rest)) else "\n".join(rest)
 
 
 def _remove_cells(old: str, request: str) -> str | None:
@@ -120,6 +143,8 @@ def _remove_cells(old: str, request: str) -> str | None:
         return "\n".join(
             mark.join(cell for at, cell in enumerate(line.split(mark)) if at != column or not line) for line in lines
         )
+    if any(cell in words for row in rows[1:] for at, cell in enumerate(row) if at != column):
+        return None  # not all rows with the value
     values = {row[column] for row in rows[1:] if row != [""] and row[column] in words}
     rest = [line for line, row in zip(lines, rows, strict=True) if row == [""] or row == rows[0] or row[column] not in values]
     return "\n".join(rest) if len(values) == 1 and len(rest) > 1 else None

@@ -47,7 +47,7 @@ _FAULT: Final = re.compile(
 _ASKING: Final = re.compile(
     r"\s*(?:how|what|why|where|which|who|is|are|does|do|explain|describe|tell|show|list|find|summar\w+)\b", re.I
 )
-_FILES: Final = re.compile(
+FILES: Final = re.compile(
     r"\bfiles?\b|datei|ordner|verzeichnis|archivo|fichero|carpeta|fichier|dossier|arquivo|pasta|файл|папк|ملف|مجلد|文件|目录|ファイル|フォルダ",
     re.I,
 )
@@ -116,11 +116,11 @@ def is_about_words(request: str) -> bool:
     """A question for a command, or one in another language than English without a file or folder: no command answers it."""
     if re.match(r"\s*(?:which|what)\b[\w ]{,20}\bcommand\b", request, re.I) or _HOW_TO.search(request):
         return asks_to_know(request)
-    return asks_to_know(request) and not _ASKING.match(request) and not _FILES.search(request)
+    return asks_to_know(request) and not _ASKING.match(request) and not FILES.search(request)
 
 
 def is_about_files(request: str) -> bool:
-    return _FILES.search(request) is not None
+    return FILES.search(request) is not None
 
 
 def is_harmless(command: str) -> bool:

@@ -18,6 +18,15 @@ ORDERS: Final[tuple[Sense, ...]] = ("work", "add", "remove", "rename", "move")
 GOES: Final[tuple[Sense, ...]] = ("remove", "rename", "rewrite")
 """Senses of a request after which a name or text may be gone."""
 
+UNLESS: Final = re.compile(
+    r"(?:n['’]t|\bnot|\bnever|\bwithout|\bnicht|\bkeine?|\bohne|\bno|\bnunca|\bsin|\bne|\bpas|\bsans|\bnão|\bsem|\bnon|\bsenza|\bне|\bбез)"
+    r" (?!touch|change|toques|cambies|tocar|ändern|anfassen|touche|toccare|трогай)"
+    r"|\b(?:except|but|unless|if|außer|wenn|salvo|excepto|si|sauf|exceto|se|tranne|кроме|если|older|newer|larger|empty)\b"
+    r"|إلا|لا |除|不|以外|ない",
+    re.IGNORECASE,
+)
+"""A condition or negation: what is meant takes more than their names."""
+
 
 @functools.cache
 def stems() -> dict[str, tuple[str, str]]:
