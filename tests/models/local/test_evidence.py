@@ -106,6 +106,22 @@ async def test_renamed_module_is_followed_by_its_users(script: Script) -> None:
     assert (Path("utils.py").exists(), Path("utlis.py").exists(), turn.ended.exit_code) == (True, False, 0)
 
 
+async def test_long_text_follows_a_renamed_file(script: Script) -> None:
+    Path("utlis.py").write_text("X = 1\n")
+    Path("guide.md").write_text("See utlis.py.\n" + "A line.\n" * 1000)
+    Path("run.log").write_text("Ran utlis.py.\n" * 3000)
+    turn = await script.turn("rename utlis.py to lib/utils.py")
+    assert (Path("guide.md").read_text()[:18], Path("lib/utils.py").exists()) == ("See lib/utils.py.\n", True)
+    assert (turn.ended.exit_code, script.server.requests) == (0, [])
+
+
+async def test_failed_move_is_no_success(script: Script) -> None:
+    Path("a.txt").write_text("new")
+    Path("notes").write_text("old")
+    turn = await script.turn("move a.txt to the folder notes")
+    assert (turn.ended.exit_code, Path("a.txt").read_text(), Path("notes").read_text()) == (1, "new", "old")
+
+
 async def test_file_in_the_way_of_a_move_stays(script: Script) -> None:
     Path("logs").mkdir()
     Path("logs/a.log").write_text("old")

@@ -172,6 +172,8 @@ def _module(path: str) -> str:
 # Files
 
 MOST_FILES: Final = 200
+MOST_LINES: Final = 2_000
+"""Of a text that refers to a file; `read` shows no more."""
 _PLAIN: Final = re.compile(
     r"(?<!\w)(?:hey|hi|can|could|you|just|only|and|or|also|the|an?|this|these|those|ones|here|to|into|of|from|in|called|named|current"
     r"|types?|recursive\w*|kannst|du|mal|den|dem|der|die|das|diese\w*|eine?n?|hier|nach|zu[mr]?|aus|von|und|auch|um|namens"
@@ -202,7 +204,8 @@ class FileMoves(Struct, frozen=True, kw_only=True):
         sources = shlex.join(self.sources)
         if not self.target:
             return f"rm -- {sources}"
-        return f"mkdir -p {shlex.quote(self.target)} && " * self.is_folder + f"mv -n -- {sources} {shlex.quote(self.target)}"
+        folder = self.target if self.is_folder else str(PurePath(self.target).parent)
+        return f"mkdir -p -- {shlex.quote(folder)} && " * (folder != ".") + f"mv -n -- {sources} {shlex.quote(self.target)}"
 
     def was_done(self, names: ProjectNames) -> bool:
         ends = [f"{self.target}/{PurePath(each).name}" if self.is_folder else self.target for each in self.sources]
@@ -272,7 +275,9 @@ def _files(names: ProjectNames, *, deep: bool) -> Iterator[str]:
 def next_reference(moves: FileMoves, names: ProjectNames, written: Sequence[str]) -> str:
     """The next file that names a renamed one; empty at the end."""
     others = (each for each in names.files if each not in (*written, *moves.sources))
-    return next((each for each in others if (text := names.whole(each)) and with_references(moves, each, text) != text), "")
+    texts = ((each, names.whole(each)) for each in others)
+    known = ((each, text) for each, text in texts if each.endswith(".py") or text.count("\n") < MOST_LINES)
+    return next((each for each, text in known if with_references(moves, each, text) != text), "")
 
 
 def with_references(moves: FileMoves, path: str, text: str) -> str:

@@ -521,7 +521,7 @@ async def _after_failure(step: SimpleStep, call: ToolPart) -> Message:
             return await step.call("read", {"path": path}, plan="change")
     is_unanswered = call.tool == "shell" and wants_answer(step.question)
     if (call.outcome == "error" and (call.tool in ("write", "edit") or is_unanswered)) or (
-        turn.plan == "change" and call.tool == "read"
+        turn.plan == "move" or (turn.plan == "change" and call.tool == "read")
     ):
         raise BadAnswer(describe_failure(call), hint=OTHER_MODEL)
     return await step.response.reply(describe_failure(call))

@@ -171,7 +171,7 @@ def is_writable(step: SimpleStep, path: str, file: FileText) -> bool:
     """Check whether the file is written as a whole: its change needs no model, or what the model has to write is short."""
     if not file.is_whole:
         return False
-    if edit_place(path, file.text, step.request) not in (None, file.text):
+    if edit_place(path, file.text, step.request) not in (None, file.text) or asked_file_moves(step.question, step.names):
         return True
     shown = _visible_part(FileRequest(path=path, request=step.request, old=file.text))
     return (
