@@ -155,9 +155,10 @@ async def test_users_of_a_renamed_function_follow(script: Script) -> None:
     Path("invoice.py").write_text("from shop import calc\n\nprint(calc())\n")
     Path("main.py").write_text("import shop\n\nprint(shop.calc())\n")
     Path("own.py").write_text("def calc():\n    return 2\n")
+    Path("other.py").write_text("from own import calc\n\nprint(calc())\n")
     await script.turn("rename the function calc in shop.py to total_price", said("change"))
-    files = ("shop.py", "invoice.py", "main.py", "own.py")
-    assert [Path(name).read_text().count("total_price") for name in files] == [1, 2, 1, 0]
+    files = ("shop.py", "invoice.py", "main.py", "own.py", "other.py")
+    assert [Path(name).read_text().count("total_price") for name in files] == [1, 2, 1, 0, 0]
 
 
 async def test_file_failing_after_its_change_is_restored(script: Script) -> None:

@@ -175,3 +175,8 @@ def test_move_nobody_can_follow_is_left(tmp_path: Path, files: dict[str, str]) -
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert next_moved("Move area from a.py to b.py.", list_names(tmp_path), ()) == ""
+
+
+def test_methods_of_the_same_name_stay() -> None:
+    old = "def add(a):\n    seen = set()\n    seen.add(a)\n\n\nadd(1)\n"
+    assert edit_place("m.py", old, "rename add to plus") == "def plus(a):\n    seen = set()\n    seen.add(a)\n\n\nplus(1)\n"

@@ -232,6 +232,14 @@ def _rename_place(step: SimpleStep, written: Sequence[str] = ()) -> str:
     named = named_files(step.question, step.names)
     for name in (each for each in dict.fromkeys((*named, *step.names.files)) if each not in written):
         rename = asked_rename(step.question, text := step.names.beginning(name))
+        source = rename and named and re.search(rf"(?m)^from \.*([\w.]+) import .*\b{rename[0]}\b", text)
+        if (
+            source
+            and name not in named
+            and source[1].rpartition(".")[2] not in {Path(each).stem for each in named}
+            and not step.names.is_folder(source[1].replace(".", "/"))
+        ):
+            continue  # the same name of another module
         if rename and (name in named or not (named and re.search(rf"\b(?:def|class) {rename[0]}\b", text))):
             return name
     return ""

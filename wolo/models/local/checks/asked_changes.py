@@ -150,5 +150,8 @@ def asked_rename(request: str, old: str) -> tuple[str, str] | None:
 
 
 def apply_rename(text: str, rename: tuple[str, str]) -> str:
-    """Rename in code, not inside longer names."""
-    return re.sub(rf"(?<![\w]){rename[0]}(?!\w)", rename[1], text)
+    """Rename in code, not inside longer names, and a function of a module not where it is an attribute."""
+    name = rename[0]
+    of_module = rf"(?m)^(?:async )?def {name}\b|^from .* import .*\b{name}\b"
+    is_bare = re.search(of_module, text) and not re.search(rf"(?m)^\s+(?:async )?def {name}\b|\bself\.{name}\b|^import ", text)
+    return re.sub(rf"(?<![\w{'.' if is_bare else ''}]){name}(?!\w)", rename[1], text)
