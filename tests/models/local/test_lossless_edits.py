@@ -22,6 +22,10 @@ PORT = "[dev]\nport = 1\n\n[prod]\nhost = 1\n"
 @pytest.mark.parametrize(
     ("path", "old", "request_"),
     [
+        ("a.ini", PORT, "do not change port to 60"),
+        ("a.ini", PORT, "port should not be 60"),
+        ("a.ini", PORT, "No cambies port a 60"),
+        ("m.py", LOAD, "don't remove run"),
         ("m.py", LOAD, "In load the variable mode is unused. Remove it."),
         ("m.py", LOAD, "load is fine but os is unused. Remove it."),
         ("m.py", LOAD, "Nobody calls load, delete it."),

@@ -26,7 +26,7 @@ from wolo.models.local.checks.code_check import (
 )
 from wolo.models.local.checks.marks import FILE_NAME, mentioned_names
 from wolo.models.local.checks.requested_work import FILES, is_about_files
-from wolo.models.local.checks.senses import UNLESS, means, pattern_of
+from wolo.models.local.checks.senses import means, pattern_of
 from wolo.models.local.simple_context import NOISE, ProjectNames, named_files
 
 
@@ -174,22 +174,7 @@ def _module(path: str) -> str:
 MOST_FILES: Final = 200
 MOST_LINES: Final = 2_000
 """Of a text that refers to a file; `read` shows no more."""
-_PLAIN: Final = re.compile(
-    r"(?<!\w)(?:hey|hi|can|could|you|just|only|and|or|also|the|an?|this|these|those|ones|here|to|into|of|from|in|called|named|current"
-    r"|types?|recursive\w*|kannst|du|mal|den|dem|der|die|das|diese\w*|eine?n?|hier|nach|zu[mr]?|aus|von|und|auch|um|namens"
-    r"|l[oa]s|l[aeo]|el|una?|de[ls]?|al?|y|e|o|est[aeo]s?|aquí|llamada|les|une|des|du|dans|en|et|ces?|ici|vers"
-    r"|os|as|um|uma|d[ao]s?|em|n[ao]s?|para|aqui|i|il|gli|di|del\w*|nell[ae]|qui|в|во|из|и|на|эт[аио]\w*|здесь|тут|с"
-    r"|في|من|إلى|هنا|هذا)(?!\w)|\*|[把将的到里中这个都为成をのにへはで]|して|ください"
-    r"|(?:don['’]t|do not) (?:touch|change) (?:anything|any) (?:else|others?)",
-    re.IGNORECASE,
-)
-"""Words that say nothing about which files are meant; not "my": a name with a space may follow."""
 _OUTSIDE: Final = re.compile(r"\.\./|(?<![\w./])~?/")
-_DEEP: Final = re.compile(
-    r"sub-?(?:fold|dir)|recursiv|rekursiv|unter(?:ordner|verzeichn)|subcarpeta|sous-dossier|subpasta|sottocartell|подпап|子文件夹|子目录"
-    r"|サブフォルダ|الفرعية",
-    re.IGNORECASE,
-)
 _EXTENSION: Final = re.compile(r"(?<![\w/.])\*?\.(\w{1,5})(?![\w/.])", re.ASCII)
 
 
@@ -207,14 +192,10 @@ class FileMoves(Struct, frozen=True, kw_only=True):
         folder = self.target if self.is_folder else str(PurePath(self.target).parent)
         return f"mkdir -p -- {shlex.quote(folder)} && " * (folder != ".") + f"mv -n -- {sources} {shlex.quote(self.target)}"
 
-    def was_done(self, names: ProjectNames) -> bool:
-        ends = [f"{self.target}/{PurePath(each).name}" if self.is_folder else self.target for each in self.sources]
-        return not any(map(names.exists, self.sources)) and (not self.target or all(map(names.exists, ends)))
-
 
 def asked_file_moves(request: str, names: ProjectNames) -> FileMoves | None:
     """The files that the request moves, renames or deletes, by their names or by their endings; None if it does not say which."""
-    if UNLESS.search(request) or _OUTSIDE.search(request):
+    if pattern_of("unless").search(request) or _OUTSIDE.search(request):
         return None
     named = [each.strip("/") for each in FILE_NAME.findall(request)]
     there = tuple(each for each in dict.fromkeys(named) if names.exists(each) and not names.is_folder(each))
@@ -235,7 +216,7 @@ def asked_file_moves(request: str, names: ProjectNames) -> FileMoves | None:
         return None
     clause = next((each for each in clauses_of(request) if endings & {*_EXTENSION.findall(each)}), "")
     if means(clause, "remove") and is_about_files(clause) and not there and _is_plain(request):
-        by_ending = tuple(each for each in _files(names, deep=_DEEP.search(request) is not None) if _suffix(each) in endings)
+        by_ending = tuple(each for each in _files(names, deep=means(request, "deep")) if _suffix(each) in endings)
         return FileMoves(sources=by_ending) if by_ending else None
     return None
 
@@ -245,10 +226,10 @@ def _is_plain(request: str, *known: str) -> bool:
     for each in sorted(known, key=len, reverse=True):
         request = re.sub(rf"(?<!\w){re.escape(each)}/?(?!\w)", " ", request)
     request = _EXTENSION.sub(" ", request)
-    senses = (pattern_of(each).pattern for each in ("polite", "rename", "move", "remove", "all", "folder"))
-    for pattern in (*senses, rf"(?:{FILES.pattern}|{_DEEP.pattern})", r"(?<!\w)(?:ال|m[óo]dulo?|module)"):
+    senses = (pattern_of(each).pattern for each in ("polite", "rename", "move", "remove", "all", "folder", "deep"))
+    for pattern in (*senses, FILES.pattern, r"(?<!\w)(?:ال|m[óo]dulo?|module)"):
         request = re.sub(rf"(?:{pattern})[^\W\u3040-\u9fff]*", " ", request, flags=re.IGNORECASE)
-    return not re.search(r"\w", _PLAIN.sub(" ", request))
+    return not re.search(r"\w", pattern_of("plain").sub(" ", request))
 
 
 def _suffix(name: str) -> str:

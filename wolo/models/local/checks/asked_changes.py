@@ -9,7 +9,7 @@ from typing import Final
 
 from wolo.models.local.checks.asked_parts import asked_parts
 from wolo.models.local.checks.marks import FILE_NAME, num_of
-from wolo.models.local.checks.senses import means, stems
+from wolo.models.local.checks.senses import means, pattern_of, stems
 
 NEW_PARAMETER: Final = re.compile(
     r"(?:\b(?:[Pp]aram[eèé]t\w+|par[áâ]metro|argument\w*)|параметр\w*|аргумент\w*|参数|引数|パラメータ|(?:ال)?معامل) ?"
@@ -25,24 +25,7 @@ _IT: Final = (
     r"it|them|th(?:at|is|e) function|diese \w+|es[ts]?a funci[óo]n|cette fonction|essa função|эту функцию"
     "|sie|es|ihn|ela|ele|la|lo|le|её|ее|его|lei"
 )
-_UNUSED: Final = re.compile(
-    r"unused|no longer|any ?more|n[o']t (?:used|needed)|nobody|no one|dead|obsolete|nicht mehr|unbenutzt|überflüssig"
-    r"|ya no|nadie|ningu[ée]m|não"
-    r"|n'est plus|inutile|personne|больше не|не нужн|никто|不再|没用|没有用|使わ|使って(?:い)?ない|不要|لم تعد|لا تستخدم",
-    re.I,
-)
-_INNER: Final = re.compile(
-    r"import|variable|param|arg[ou]ment|comment|kommentar|comentario|docstring|\bline|zeile|línea|ligne|строк|переменн|импорт|параметр"
-    r"|аргумент|变量|変数|导入|参数|引数|注释|コメント|行|متغير|معامل",
-    re.I,
-)
-"""Parts of a definition."""
 _NOUN_CJK: Final = "(?:函数|方法|类|関数|メソッド|クラス)?"
-_INSTEAD: Final = re.compile(
-    r"\b(?:instead(?: of)?|rather than|statt(?:dessen)?|anstelle von|en (?:lugar|vez) de|en su lugar|au lieu de|à la place"
-    r"|em (?:vez|lugar) de|no lugar|invece|вместо)\b|بدلاً? من|代替|而不是|ではなく|代わりに",
-    re.I,
-)
 _BECOMES: Final = r"(?:[=:]|(?:to|into|auf|zu|in|durch|a|à|en|par|por|para|con|на|إلى|is|=)(?= )|改为|改成|设为|设成|为|を|に)"
 _VALUE: Final = r"(-?\d+(?:\.\d+)?(?![\w:]|[.,]\d)|\b(?:True|False|None|true|false|null)\b|\"[^\"\n]*\")"
 
@@ -59,10 +42,10 @@ def asked_values(request: str, old: str) -> dict[str, str]:
 
 def asked_exchange(request: str, old: str) -> tuple[str, str] | None:
     """Find the old and the new value, where the request wants one in the place of the other."""
-    parts, link = asked_parts(request), _INSTEAD.search(request)
+    parts, link = asked_parts(request), pattern_of("instead").search(request)
     values = {*parts.numbers, *parts.quoted, *parts.marked} - {*parts.names}
     for end in (r"\w{3,}(?=\W{1,3}_)", r"(?<=_)\W{1,3}(\w{3,})"):  # the words beside the link
-        values |= {*re.findall(end, _INSTEAD.sub("_", request, count=1))} if link else set()
+        values |= {*re.findall(end, pattern_of("instead").sub("_", request, count=1))} if link else set()
     known = [each for each in values if num_of(each, old)]
     fresh = [each for each in values if each not in known]
     numbers = {each for each in fresh if each.isdigit()}
@@ -103,10 +86,10 @@ def removes(request: str, name: str, text: str = "") -> bool:
         and re.match(rf"\W*(?:\w+\W+)?(?:__all__|{'|'.join(known) or '__all__'})(?!\w)", request[before.end() :])
     ):
         before = None  # only a use of it
-    is_alone = num_of(name, text) < 2 and not known and not _INNER.search(request)
+    is_alone = num_of(name, text) < 2 and not known and not pattern_of("inner").search(request)
     it = (
         is_alone
-        and _UNUSED.search(request)
+        and pattern_of("unused").search(request)
         and re.search(
             rf"(?<!\w){name}(?!\w).*?(?<!\w)(?:(?:{_IT}) {verb}|{verb}(?:-l[aeo]|[ -](?:{_IT})(?!\w)|\W*{please}\W*$))",
             request,
@@ -137,7 +120,7 @@ def asked_rename(request: str, old: str) -> tuple[str, str] | None:
     if len(known) > 1 and new:  # the one right before its new name
         between, last = rf"(?:(?!\b(?:{'|'.join(known)})\b).){{0,60}}?\b", "|".join(new)
         defined = [name for name in known if re.search(rf"\b{name}\b{between}(?:{last})\b", request)]
-    if len(defined) != 1 or re.search(rf"\b(?:in|inside|within|en|dans|em|в) (?:\w+ ){{,2}}{defined[0]}\b", request):
+    if len(defined) != 1 or re.search(rf"\b(?:in|inside|within|en|dans|em|в) (?:\w+ ){{,2}}{defined[0]}\b(?!\.\w)", request):
         return None  # something in it
     after = re.search(
         rf"\b{defined[0]}\b.{{0,80}}?(?<!\w)(?:(?:to|into|as|zu|nach|in|en|a|à|para|por|в|на|إلى)\b|为|成|を|に)\W*([A-Za-z_]\w*)(?!\w|[.-]\w)",

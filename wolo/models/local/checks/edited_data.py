@@ -10,7 +10,7 @@ from typing import Final
 from wolo.models.local.checks.asked_parts import AskedParts
 from wolo.models.local.checks.code_check import syntax_problem, tree_of
 from wolo.models.local.checks.marks import mentioned_names, num_of
-from wolo.models.local.checks.senses import UNLESS, means
+from wolo.models.local.checks.senses import means, pattern_of
 
 DATA: Final = frozenset((".json", ".toml", ".yaml", ".yml", ".ini", ".cfg", ".env"))
 _INSIDE: Final = re.compile(
@@ -107,7 +107,7 @@ def set_cell(old: str, request: str, parts: AskedParts) -> str | None:
 def remove_entries(suffix: str, old: str, request: str) -> str | None:
     """CSV without the rows, or the column, that the request means by their names, other data without the only entry it names."""
     request = ", ".join(each for each in re.split(r"[,;，、]", request) if means(each, "remove"))
-    if UNLESS.search(request) or _INSIDE.search(request):
+    if pattern_of("unless").search(request) or _INSIDE.search(request):
         return None
     if suffix == ".csv":
         return _remove_cells(old, request)

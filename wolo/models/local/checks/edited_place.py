@@ -35,6 +35,8 @@ def edit_places(path: str, old: str, request: str) -> tuple[str, str]:
 
 def edit_place(path: str, old: str, request: str) -> str | None:
     """Make a change that the request states in full; None: a model has to write it."""
+    if means(request, "negated"):
+        return None
     suffix, parts = PurePath(path).suffix.lower(), asked_parts(request)
     suffix = ".env" if PurePath(path).name.startswith(".env") else suffix
     if suffix == ".csv" and not means(request, "remove") and (changed := set_cell(old, request, parts)):

@@ -18,9 +18,6 @@ PLACEHOLDER: Final = re.compile(r"\b[A-Z]{3,}\b")
 """A word of a quoted text in small letters that stands for another."""
 _LISTED: Final = re.compile(r"\(((?:[\w-]{1,12}, ?)(?:[\w-]{1,12}, ?)+(?:\w+ )?[\w-]{1,12})(?=[,)])")
 """Three values or more, in parentheses."""
-_OPTION: Final = re.compile(
-    r"flag|option|switch|schalter|opci[óo]n|opção|opzion|опци|флаг|ключ|选项|オプション|フラグ|خيار", re.I
-)
 _RAISES: Final = (
     r"(?:rais|throw|wirf|werf|auslös|lanz|lanç|lèv|lever|soulev|sollev|выбр|выда|вызы|抛|投げ|発生|送出|ارم|يرمي|أطلق)"
 )
@@ -88,7 +85,9 @@ def missing_parts(request: str, path: str, text: str, old: str = "") -> list[str
         texts = [each for each in texts if each.startswith("“") and not EQUATION.fullmatch(each[1:-1])]
     missing += texts
     if PurePath(path).suffix.lower() in _PROGRAMS:
-        missing += [each for each in re.findall(r"(?<!\S)--[a-z][\w-]+", request) if _OPTION.search(request) and each not in text]
+        missing += [
+            each for each in re.findall(r"(?<!\S)--[a-z][\w-]+", request) if means(request, "option") and each not in text
+        ]
         raised = [each[0] or each[1] for each in _RAISED.findall(request)]
         missing += [f"raise {each}" for each in raised if num_of(each, text) <= num_of(each, old)]
     if means(request, "command_line") and is_code and not re.search(r"\bargv\b|argparse|\bclick\b|fileinput", text):

@@ -9,7 +9,7 @@ from typing import Final, Literal
 from wolo.messages.message import Message
 from wolo.messages.parts import ToolPart
 from wolo.models.local.checks.asked_parts import asked_parts, asks_to_know
-from wolo.models.local.checks.senses import is_order, means
+from wolo.models.local.checks.senses import is_order, means, pattern_of
 
 Work = Literal["", "change", "run", "both"]
 """Effect that a request asks for: changed files, a command, either of them; empty: an answer."""
@@ -55,14 +55,6 @@ _LOOKING: Final = re.compile(
     r"(?:ls|cat|head|tail|pwd|echo|printf|grep|rg|find|wc|which|type|file|stat|tree|python3?|node|bash|sh|ruby|pytest|less|diff|date"
     r"|git (?:status|log|diff|show|branch))\b"
 )
-_HOW_TO: Final = re.compile(
-    r"\bhow (?:do|can|could|should|would) (?:i|we|you|one)\b|\bhow to\b|\bwie (?:kann|soll|mache?|geht|lösche|bekomme)\b"
-    r"|c[óo]mo (?:puedo|se|hago)\b"
-    r"|\bcomment (?:puis|peut|faire|on)\b|\bcomo (?:posso|faço|se)\b|\bcome (?:posso|si|faccio)\b"
-    r"|\bкак (?:мне|можно|\w+ть)\b|怎么|如何|どうやって|どうすれば|كيف",
-    re.I,
-)
-"""Questions for a way to do something, which running a command would not answer."""
 _SHOWING: Final = re.compile(
     r"(?:ls|cat|head|tail|pwd|echo|printf|grep|rg|find|wc|which|type|file|stat|tree|diff|date$|df|du|free|uptime|uname|ps|id|whoami|lsof|sort|uniq|cut|nl"
     r"|git (?:status|log|diff|show|blame|ls-files|remote -v$|branch(?: -[avr]+)?$))(?![\w-])"
@@ -114,7 +106,7 @@ def wants_answer(request: str) -> bool:
 
 def is_about_words(request: str) -> bool:
     """A question for a command, or one in another language than English without a file or folder: no command answers it."""
-    if re.match(r"\s*(?:which|what)\b[\w ]{,20}\bcommand\b", request, re.I) or _HOW_TO.search(request):
+    if re.match(r"\s*(?:which|what)\b[\w ]{,20}\bcommand\b", request, re.I) or pattern_of("how_to").search(request):
         return asks_to_know(request)
     return asks_to_know(request) and not _ASKING.match(request) and not FILES.search(request)
 

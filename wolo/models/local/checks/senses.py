@@ -11,21 +11,16 @@ from typing import Final, Literal
 from wolo.models.local.checks.marks import prose_of
 
 _Change = Literal["remove", "rename", "rewrite", "move", "add", "type_hint", "at_end", "heading", "output", "command_line"]
-Sense = _Change | Literal["folder", "method", "polite", "inform", "work", "count", "column", "where", "all"]
+_Thing = Literal["folder", "method", "column", "inner", "option", "plain", "deep"]
+_Manner = Literal[
+    "polite", "inform", "work", "count", "where", "all", "unless", "unused", "instead", "how_to", "plain", "deep", "negated"
+]
+Sense = _Change | _Thing | _Manner
 
 ORDERS: Final[tuple[Sense, ...]] = ("work", "add", "remove", "rename", "move")
 """Senses of words that order a change."""
 GOES: Final[tuple[Sense, ...]] = ("remove", "rename", "rewrite")
 """Senses of a request after which a name or text may be gone."""
-
-UNLESS: Final = re.compile(
-    r"(?:n['’]t|\bnot|\bnever|\bwithout|\bnicht|\bkeine?|\bohne|\bno|\bnunca|\bsin|\bne|\bpas|\bsans|\bnão|\bsem|\bnon|\bsenza|\bне|\bбез)"
-    r" (?!touch|change|toques|cambies|tocar|ändern|anfassen|touche|toccare|трогай)"
-    r"|\b(?:except|but|unless|if|außer|wenn|salvo|excepto|si|sauf|exceto|se|tranne|кроме|если|older|newer|larger|empty)\b"
-    r"|إلا|لا |除|不|以外|ない",
-    re.IGNORECASE,
-)
-"""A condition or negation: what is meant takes more than their names."""
 
 
 @functools.cache
