@@ -126,12 +126,18 @@ class _Client:
         )
         theirs.close()
         self._lock = threading.Lock()
+        self.is_usable = True
         atexit.register(self._end)
 
     def fork(self, start: Start, stdin: int, stdout: int, stderr: int) -> int:
         with self._lock:
-            send_start(self._socket, start, [stdin, stdout, stderr])
-            (pid,) = struct.unpack("=q", receive(self._socket, 8))
+            try:
+                send_start(self._socket, start, [stdin, stdout, stderr])
+                (pid,) = struct.unpack("=q", receive(self._socket, 8))
+            except BaseException:  # the time of a test is over: the next start would get this answer
+                self.is_usable = False
+                self._socket.close()
+                raise
         return int(pid)
 
     def _end(self) -> None:
@@ -149,7 +155,8 @@ def fork(start: Start, stdin: int, stdout: int, stderr: int) -> int:
     if not Path(start.cwd).is_dir():
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), start.cwd)
     with _client_lock:
-        _client = _client or _Client()
+        if _client is None or not _client.is_usable:
+            _client = _Client()
     return _client.fork(start, stdin, stdout, stderr)
 
 

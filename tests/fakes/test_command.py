@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from tests.fakes import fork_server
 from tests.fakes.command import run_wolo, start_wolo
 from tests.fakes.fork_server import Forked
 from tests.fakes.provider_server import ProviderServer
@@ -52,3 +54,11 @@ def test_a_terminal_controls_what_runs_in_it(provider: ProviderServer, forked: b
         terminal.wait_for_prompt()
         terminal.press("ctrl-d")
         assert terminal.wait_for_exit() == 0
+
+
+def test_interrupted_start_shifts_no_statuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as interrupted:
+        interrupted.setattr(fork_server, "receive", Mock(side_effect=KeyboardInterrupt))  # as the time limit of a test is
+        with pytest.raises(KeyboardInterrupt):
+            run_wolo("--version")
+    assert [run_wolo("--no-such-option").exit_code, run_wolo("--version").exit_code] == [2, 0]
