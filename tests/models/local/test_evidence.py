@@ -215,6 +215,7 @@ async def test_all_places_of_a_text_are_changed(script: Script, request_: str, o
     "request_",
     [
         "don't delete the .log files, only list them",
+        "delete the .log file",
         "remove the handling of .log from the code",
         "delete all .log files except a.log",
         "delete the .log files that are older than a week",
