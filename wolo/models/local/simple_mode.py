@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -28,7 +27,7 @@ from wolo.models.local.checks.asked_changes import asked_rename
 from wolo.models.local.checks.asked_parts import asked_folder, asked_names, asked_parts
 from wolo.models.local.checks.edited_place import edit_places
 from wolo.models.local.checks.evidence import unshown_part
-from wolo.models.local.checks.marks import num_of, prose_of
+from wolo.models.local.checks.marks import num_of
 from wolo.models.local.checks.missing_parts import missing_texts
 from wolo.models.local.checks.requested_work import asks_for, is_about_words, is_harmless, wants_answer
 from wolo.models.local.checks.senses import means
@@ -433,10 +432,6 @@ async def _after_write(step: SimpleStep, call: ToolPart) -> Message:
             if step.response.chat.server.continues:
                 answer = (await step.response.complete(texts.example_run(path, runner, step.question), sampling)).text
             command = simple_runs.example_command(path, runner, answer, text)
-            is_stated = asked_parts(step.question).quoted or re.search(r"(?<![\w.])\d", prose_of(step.question))
-            if not (earlier or is_stated) and path.endswith(".py"):
-                compared = await comparison(step, path, text, shlex.split(command)[2:])
-                command = " && ".join(filter(None, (compared, command)))
     if command:
         return await step.call("shell", {"command": command, "timeout_s": simple_runs.RUN_S}, plan="check")
     return await _reply_written(step)

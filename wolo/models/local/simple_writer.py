@@ -99,10 +99,10 @@ async def write_file(step: SimpleStep, path: str, old: str | None = None, proble
     raise BadAnswer(f"{step.response.label} could not write {path}: {fault.rstrip('.')}. {state_of(step)}", hint=OTHER_MODEL)
 
 
-async def comparison(step: SimpleStep, path: str, text: str, arguments: Sequence[str] = ()) -> str:
+async def comparison(step: SimpleStep, path: str, text: str) -> str:
     """Command that compares what was just written with further versions; empty if there is no need or nothing to compare.
 
-    The model is asked for a second version, and for a third if that one is not the same code. `arguments`: those of a program.
+    The model is asked for a second version, and for a third if that one is not the same code.
     """
     turn = step.turn
     read = next((call for call in turn.calls if call.tool == "read" and call.input.get("path") == path), None)
@@ -111,9 +111,9 @@ async def comparison(step: SimpleStep, path: str, text: str, arguments: Sequence
     functions = {
         name: kinds
         for name, kinds in versions.compared_functions(text, old or "").items()
-        if not arguments and (name in names or is_fix(step.question))
+        if name in names or is_fix(step.question)
     }
-    is_program = bool(arguments) or (
+    is_program = (
         read is None
         and means(step.question, "output")
         and not (repeat_count(step.question) or EQUATION.search(step.question))
@@ -132,7 +132,7 @@ async def comparison(step: SimpleStep, path: str, text: str, arguments: Sequence
     is_repair = (
         bool(functions) and is_fix(step.question) and all(re.search(rf"(?m)^def {name}\b", old or "") for name in functions)
     )
-    return versions.comparison_command([text, *others], functions, examples, (old or "") if is_repair else "", arguments)
+    return versions.comparison_command([text, *others], functions, examples, (old or "") if is_repair else "")
 
 
 async def _order_for(step: SimpleStep, path: str, old: str | None, problem: str = "") -> FileRequest:

@@ -2,8 +2,8 @@
 
 `sys.argv[1]` is JSON: `versions`, the first of which was written; `old`, the file before a repair; `functions` by name, with
 the kinds of values that each parameter may take; `examples` of the only function, as pairs of argument and result; `mark`,
-before the verdict. Without functions the output of the whole file is compared, with the `arguments` of a program. Ends with
-status 1 where the first version should not stand.
+before the verdict. Without functions the output of the whole file is compared. Ends with status 1 where the first version should
+not stand.
 """
 
 from __future__ import annotations
@@ -34,15 +34,12 @@ VALUES: dict[str, tuple[Any, ...]] = {
 class Version:
     """What one text defines."""
 
-    def __init__(self, text: str, name: str = "version", arguments: Sequence[str] = ()) -> None:
+    def __init__(self, text: str, name: str = "version") -> None:
         self.names: dict[str, Any] = {"__name__": name}
-        printed, before = io.StringIO(), sys.argv
-        sys.argv = [name, *arguments]
-        with contextlib.redirect_stdout(printed), contextlib.suppress(Exception, SystemExit):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), contextlib.suppress(Exception):
             exec(text, self.names)
-        sys.argv = before
-        self.output = printed.getvalue()
-        self.numbers = re.findall(r"-?\d+(?:\.\d+)?", self.output)
+        self.numbers = re.findall(r"-?\d+(?:\.\d+)?", printed.getvalue())
         """Of the output, however they are set."""
 
     def result(self, name: str, args: Sequence[Any]) -> Any:
@@ -93,10 +90,9 @@ def example_fault(version: Version, name: str, argument: str, value: str) -> str
     return "" if value in (str(call.results[0]), repr(call.results[0])) else f"{call.description()}, not {value}"
 
 
-def verdict_on_output(texts: Sequence[str], arguments: Sequence[str]) -> tuple[str, bool]:
-    versions = [Version(text, "__main__", arguments) for text in texts]
-    outputs = [each.output.split() if arguments else each.numbers for each in versions]
-    if len(outputs) < FEWEST or len(outputs[0]) < (1 if arguments else FEWEST):
+def verdict_on_output(texts: Sequence[str]) -> tuple[str, bool]:
+    outputs = [Version(text, "__main__").numbers for text in texts]
+    if len(outputs[0]) < FEWEST:
         return "", True  # words may differ
     if outputs[0] in outputs[1:]:
         return "the same output", True
@@ -107,7 +103,7 @@ def verdict_on_output(texts: Sequence[str], arguments: Sequence[str]) -> tuple[s
 def verdict(order: dict[str, Any]) -> tuple[str, bool]:
     """The verdict, and whether the first version stands."""
     if not order["functions"]:
-        return verdict_on_output(order["versions"], order["arguments"])
+        return verdict_on_output(order["versions"])
     versions, names = [Version(text) for text in order["versions"]], [*order["functions"]]
     faults = [[example_fault(version, names[0], *each) for each in order["examples"]] for version in versions]
     if any(faults[0]):

@@ -113,26 +113,13 @@ def is_same_code(one: str, other: str, names: Sequence[str]) -> bool:
     return all(name in first and name in second and ast.dump(first[name]) == ast.dump(second[name]) for name in names)
 
 
-def comparison_command(
-    versions: Sequence[str],
-    functions: Functions,
-    examples: Sequence[tuple[str, str]],
-    old: str = "",
-    arguments: Sequence[str] = (),
-) -> str:
+def comparison_command(versions: Sequence[str], functions: Functions, examples: Sequence[tuple[str, str]], old: str = "") -> str:
     """Command that fails unless the first version has the results of another one.
 
-    `old`: the file before a repair, which must have had other results. `arguments`: with which whole programs run.
+    `old`: the file before a repair, which must have had other results.
     """
     script = Path(__file__).with_name("comparison_script.py").read_text("utf-8")
-    order = {
-        "versions": versions,
-        "functions": functions,
-        "examples": examples,
-        "old": old,
-        "arguments": arguments,
-        "mark": COMPARED,
-    }
+    order = {"versions": versions, "functions": functions, "examples": examples, "old": old, "mark": COMPARED}
     return f"{PROBE}{shlex.quote(script)} {shlex.quote(json.dumps(order))}"
 
 
