@@ -90,5 +90,5 @@ def first_names(folder: Path | str) -> frozenset[str]:
 
 
 def present(paths: tuple[str, ...], names: frozenset[str]) -> list[str]:
-    """Those of `paths` whose first part is among `names`."""
+    """Select the paths whose first part is among `names`."""
     return [path for path in paths if path.partition("/")[0] in names]

@@ -18,7 +18,7 @@ MOST_OF_DENIED = 200
 
 
 def describe(event: events.Event) -> str:
-    """What has happened, as sentences, or what goes on from now on; not cleaned. Empty: an event that only a view shows."""
+    """Describe an event, or what goes on after it, in sentences; not cleaned. Empty: only a view shows the event."""
     match event:
         case events.AttemptFailed(is_limit=True):
             return f"{sentence(event.error.message)} {_limit(event.delay_s)}."

@@ -315,7 +315,7 @@ def _scope(text: str) -> Scope:
 
 
 def _scopes_with(name: str) -> list[Scope]:
-    """Where a server of this name is defined, the nearest first."""
+    """List the places that define a server of this name, the nearest first."""
     site = find_site()
     scopes: list[Scope] = ["local"] if name in read_local(site.places, site.root, site.notices).servers else []
     if name in layers.load(site).settings.mcp_servers:

@@ -62,7 +62,7 @@ async def serve(
     has_yolo: bool = False,
     options: Mapping[str, type],
 ) -> int:
-    """Returns the exit code. Port 0: a free one. `end_idle_s`: it ends when nobody has used it for so long. `has_yolo`: clients
+    """Serve, and return the exit code. Port 0: a free one. `end_idle_s`: seconds without use, then it ends. `has_yolo`: clients
     may choose that mode. `options`: the types of those with which they may open a session.
 
     Raises UsageError for a port in use, and a folder in `runs` without a run.

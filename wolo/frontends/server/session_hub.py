@@ -165,7 +165,7 @@ class SessionHub:
             save()
 
     async def end_idle(self, end_s: float, end: Callable[[], None]) -> None:
-        """Ends the server when nobody has used it for so long."""
+        """End the server once nobody has used it for `end_s` seconds."""
         while True:
             await asyncio.sleep(end_s / 4)
             last = max((live.used for live in self._live.values()), default=0.0)
@@ -272,7 +272,7 @@ class SessionHub:
         return [self._row(info) for info in infos if info.task_of == live.id]
 
     async def rights(self, session_id: str, cwd: str) -> WorkspaceRights:
-        """What a client may read in the folder of a session, or another one. Raises HttpError and ConfigError."""
+        """Tell what a client may read in the folder of a session, or in another one. Raises HttpError and ConfigError."""
         live = await self.get(session_id) if session_id else None
         folder = live.cwd if live else await asyncio.to_thread(self._folder, cwd)
         flags = {**live.options, "mode": live.mode} if live else {}

@@ -78,13 +78,13 @@ class Descriptors:
         self.args_fd = self.status = self.watch = self.filter = self.code = self.writable = -1
 
     @property
-    def made(self) -> tuple[int, ...]:
-        """The ones that are closed when the command ends."""
+    def own_fds(self) -> tuple[int, ...]:
+        """Those that are closed when the command ends."""
         return tuple(fd for fd in (self.args_fd, self.status, self.filter, self.code, self.writable) if fd >= 0)
 
     @property
     def passed(self) -> tuple[int, ...]:
-        return (*self.made, *(fd for fd in (self.watch, self.proxy) if fd >= 0))
+        return (*self.own_fds, *(fd for fd in (self.watch, self.proxy) if fd >= 0))
 
     @property
     def last_words(self) -> tuple[str, ...]:
@@ -142,11 +142,11 @@ class Bubblewrap(Backend):
                 descriptors.filter = in_memory(self._filter)
             line = self._line(descriptors)
         except (OSError, ToolError) as error:
-            Cleanup(descriptors.made, ending)()
+            Cleanup(descriptors.own_fds, ending)()
             if isinstance(error, ToolError):
                 raise
             raise cannot_apply(error) from error
-        cleanup = Cleanup(descriptors.made, ending, status_fd=descriptors.status)
+        cleanup = Cleanup(descriptors.own_fds, ending, status_fd=descriptors.status)
         why = str if watch is None else watch.why_and_where if in_background else watch.why
         return SandboxedCommand((*line, *argv), descriptors.passed, cleanup, cleanup.has_begun, why_ended=why)
 
