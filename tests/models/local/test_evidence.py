@@ -190,6 +190,8 @@ async def test_lines_of_a_file_are_counted(script: Script) -> None:
     Path("a.log").write_text("GET / 200\nGET /x 404\nGET /y 404\nid 4042\n")
     turn = await script.turn("Wie viele Anfragen in a.log endeten mit 404?")
     assert turn.ended.answer.startswith("2 lines of a.log have 404:")
+    Path("a.py").write_text("# TODO one\n# TODO two\n")
+    assert (await script.turn("how many TODOs are in a.py?")).ended.answer.startswith("2 lines of a.py have TODO:")
     turn = await script.turn("how many people in a.log are angry?", text("3"))
     assert turn.ended.exit_code == 1
 

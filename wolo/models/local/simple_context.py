@@ -226,12 +226,16 @@ def meant_file(request: str, names: ProjectNames) -> str:
     return meant[0] if len(meant) == 1 else ""
 
 
+def code_names(request: str) -> list[str]:
+    """Words that are written as names in code: `load_all`, `InvoiceMailer`, `TODO`, also with an "s" at their end."""
+    return re.findall(r"(?<![\w./-])(?:[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w*|[A-Z]{3,})(?=s?\b(?!\.\w))", request)
+
+
 def searched_name(request: str, names: ProjectNames) -> str:
     """The only name of code that a question without a file is about, to be found in all files; empty if there is none."""
     if not wants_answer(request) or any(map(names.exists, named_files(request, names))) or not names.files:
         return ""
-    words = re.findall(r"(?<![\w./-])(?:[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w*|[A-Z]{3,})(?=s?\b(?!\.\w))", request)
-    found = list(dict.fromkeys((*asked_parts(request).quoted, *words)))
+    found = list(dict.fromkeys((*asked_parts(request).quoted, *code_names(request))))
     return found[0] if len(found) == 1 else _rare_word(request, names) if means(request, "where") and not found else ""
 
 

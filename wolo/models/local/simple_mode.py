@@ -40,6 +40,7 @@ from wolo.models.local.simple_context import (
     Effort,
     ProjectNames,
     SimpleStep,
+    code_names,
     defining_file,
     free_name,
     meant_file,
@@ -385,7 +386,11 @@ async def continue_turn(step: SimpleStep, call: ToolPart) -> Message:
 async def _count(step: SimpleStep, path: str, file: FileText) -> Message:
     """Count the lines with the only literal of the question. Raises BadAnswer without one: tiny models cannot count."""
     parts = asked_parts(step.question)
-    literals = [each for each in dict.fromkeys((*parts.quoted, *parts.numbers, *parts.names)) if num_of(each, file.text)]
+    literals = [
+        each
+        for each in dict.fromkeys((*parts.quoted, *parts.numbers, *parts.names, *code_names(step.question)))
+        if num_of(each, file.text)
+    ]
     if len(literals) != 1 or not file.is_whole:
         raise BadAnswer(f"{step.response.label} cannot count: nothing says which lines of {path} to count.", hint=COUNT)
     lines = [line for line in file.text.splitlines() if num_of(literals[0], line)]
